@@ -1,0 +1,39 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO_ARGS ?=
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.installed  ## install, then stream the shipped data through MIHash with and without the trigger
+	$(BIN)/mihash demo $(DEMO_ARGS)
+
+test: .venv/.installed-dev  ## install, then run every test
+	$(BIN)/python -m pytest -q
+
+check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q
+
+bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measured in one process
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment and every cache
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.PHONY: help demo test check bench clean

@@ -1,0 +1,72 @@
+"""The errors that mihash raises, so that a caller can catch exactly what they can handle.
+
+::
+
+    MIHashError
+    ├── InvalidInput (ValueError)        an argument breaks a rule; nothing was changed
+    │   └── DuplicateKey                 a key is stored already; nothing was stored
+    ├── NotReady (RuntimeError)          asked too early, or of an object that cannot do it
+    ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
+    ├── UnknownName (KeyError)           no learner, data set or option of that name
+    └── StoreError                       something stored cannot be read or written
+        ├── CorruptStore                 bytes are missing or changed
+        ├── StoreLocked                  somebody else is writing
+        └── UnsupportedVersion           written by a newer mihash
+"""
+
+__all__ = [
+    "CorruptStore",
+    "DuplicateKey",
+    "InvalidInput",
+    "MIHashError",
+    "NotReady",
+    "SnapshotMismatch",
+    "StoreError",
+    "StoreLocked",
+    "UnknownName",
+    "UnsupportedVersion",
+]
+
+
+class MIHashError(Exception):
+    """The root of every error that mihash raises on purpose."""
+
+
+class InvalidInput(MIHashError, ValueError):
+    """An argument breaks a rule; the object is as it was before the call."""
+
+
+class DuplicateKey(InvalidInput):
+    """A key is stored already; nothing of the call was stored."""
+
+
+class NotReady(MIHashError, RuntimeError):
+    """The object cannot do this yet, or cannot do it at all."""
+
+
+class SnapshotMismatch(MIHashError, ValueError):
+    """Codes made by one hash mapping met codes made by another."""
+
+
+class UnknownName(MIHashError, KeyError):
+    """No such name; the message lists the known ones."""
+
+    def __str__(self) -> str:
+        """Return the message as it was written (a KeyError would quote it)."""
+        return str(self.args[0]) if self.args else ""
+
+
+class StoreError(MIHashError):
+    """Something stored cannot be read or written."""
+
+
+class CorruptStore(StoreError):
+    """Stored bytes are missing, or their checksum is wrong."""
+
+
+class StoreLocked(StoreError):
+    """Somebody else is writing to this store."""
+
+
+class UnsupportedVersion(StoreError):
+    """The store was written by a newer mihash."""

@@ -1,0 +1,226 @@
+"""Mutual information between Hamming distance and neighbourhood, quality and gradient (Sec. 3.1-3.2).
+
+I(D; C) says how much observing the distance D of an item tells about C, whether it is a neighbour. Values are
+in bits (logarithms to base 2): 0 <= I <= H(C) <= 1. An item without neighbours, or without non-neighbours,
+has I = 0 and gives no gradient.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .codes import as_words
+from .errors import InvalidInput
+from .histogram import histogram, histogram_slope
+from .kernels import jit, popcount
+
+__all__ = ["mutual_information", "mutual_information_gradient", "quality"]
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int32]
+
+
+def mutual_information(
+    distances: ArrayLike,
+    is_neighbor: ArrayLike,
+    n_bits: int,
+    n_bins: int | None = None,
+    form: str = "distance",
+) -> float:
+    """Return I(D; C) of one item in bits, from its distances to other items.
+
+    Parameters
+    ----------
+    distances
+        Hamming distances in [0, n_bits], whole or (of relaxed codes) real.
+    is_neighbor
+        True where the other item is a neighbour.
+    n_bits
+        The code length b.
+    n_bins
+        K of Eq. 8; K + 1 bins are used. K = b by default, one bin for each distance.
+    form
+        ``"distance"`` for H(D) - H(D|C) (Eq. 3), ``"neighborhood"`` for H(C) - H(C|D) (Eq. 2). They agree.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> mihash.mutual_information([0, 1, 7, 8], [True, True, False, False], n_bits=8)
+    1.0
+    >>> mihash.mutual_information([0, 8, 0, 8], [True, True, False, False], n_bits=8)
+    0.0
+    """
+    n_bits = validation.integer("n_bits", n_bits, minimum=1)
+    n_bins = n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
+    validation.choice("form", form, ("distance", "neighborhood"))
+    values = np.asarray(distances, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise InvalidInput(f"`distances` must be a non-empty vector; got shape {values.shape}.")
+    if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= n_bits):
+        raise InvalidInput(f"`distances` must lie between 0 and n_bits = {n_bits}.")
+    mask = validation.boolean_matrix("is_neighbor", np.atleast_2d(is_neighbor), (1, len(values)))[0]
+    joint = _joint(values, mask, n_bits, n_bins)
+    p_distance, p_class = joint.sum(axis=0), joint.sum(axis=1)
+    own = p_distance if form == "distance" else p_class
+    given = p_class if form == "distance" else p_distance
+    # H(A|B) = H(A, B) - H(B), with A the variable whose entropy the form starts from.
+    return max(0.0, float(_entropy(own) - (_entropy(joint) - _entropy(given))))
+
+
+def mutual_information_gradient(
+    code: ArrayLike, codes: ArrayLike, is_neighbor: ArrayLike, n_bins: int | None = None
+) -> Floats:
+    """Return the gradient (b,) of I with respect to one item's relaxed code (Eq. 11-17), in bits.
+
+    Parameters
+    ----------
+    code
+        The item's relaxed code Phi(x) in [-1, 1], shape (b,).
+    codes
+        The relaxed codes (n, b) of the other items, held constant.
+    is_neighbor
+        True where the other item is a neighbour, shape (n,).
+    n_bins
+        K of Eq. 8; b by default.
+
+    Examples
+    --------
+    Moving towards the neighbour's code and away from the other's separates the two distances further.
+
+    >>> gradient = mutual_information_gradient([0.2, 0.1], [[0.9, 0.8], [-0.8, 0.7]], [True, False])
+    >>> gradient.round(3)
+    array([0.427, 0.05 ])
+    """
+    phi = np.asarray(code, dtype=np.float64)
+    others = np.asarray(codes, dtype=np.float64)
+    n_bits = len(phi)
+    n_bins = n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
+    mask = np.asarray(is_neighbor, dtype=np.bool_)
+    if mask.all() or not mask.any():
+        return np.zeros(n_bits)
+    distances = (n_bits - others @ phi) / 2
+    p_pos, p_neg = (histogram(distances[side], n_bits, n_bins) for side in (mask, ~mask))
+    prior = float(mask.mean())
+    p = prior * p_pos + (1 - prior) * p_neg
+    slopes = np.empty_like(distances)
+    for side, share, p_side in ((mask, prior, p_pos), (~mask, 1 - prior, p_neg)):
+        weights = share * (_log2(p_side) - _log2(p))  # dI / dp_k of this side, Eq. 12-14
+        slopes[side] = histogram_slope(weights, distances[side], n_bits, n_bins)
+    gradient: Floats = slopes @ (-others / 2)  # dd / dPhi(x) = -Phi(x') / 2, Eq. 15-17
+    return gradient
+
+
+def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
+    """Return Q_R, the mean over all items of I(D; C) with the other items (Eq. 6), in bits.
+
+    Parameters
+    ----------
+    codes
+        Packed codes (n, bytes) of the reservoir.
+    neighbors
+        A boolean matrix (n, n), True where column is a neighbour of row; its diagonal is not looked at, since
+        an item is not its own neighbour. Or class labels (n,), which is faster.
+    n_bits
+        The code length b.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> codes = mihash.pack([[0, 0, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1], [1, 1, 1, 0]])
+    >>> round(mihash.quality(codes, [0, 0, 1, 1], n_bits=4), 4)
+    0.9183
+    """
+    words = as_words(validation.packed("codes", codes, n_bits))
+    n = len(words)
+    if n == 0:
+        raise InvalidInput("`codes` must not be empty.")
+    given = np.asarray(neighbors)
+    if given.ndim == 1:
+        y = validation.labels("neighbors", given, n)
+        matrix = np.empty((0, 0), dtype=np.uint8)
+    else:
+        y = np.empty(0, dtype=np.int64)
+        matrix = validation.boolean_matrix("neighbors", given, (n, n)).view(np.uint8)
+    total = _total_information(np.ascontiguousarray(words.T), y, matrix, n_bits, _x_log2_x(n))
+    return float(total / n)
+
+
+def _joint(distances: Floats, mask: NDArray[np.bool_], n_bits: int, n_bins: int) -> Floats:
+    """Return P(C, D) as (2, K + 1), neighbours first."""
+    prior = float(mask.mean())
+    sides = ((mask, prior), (~mask, 1 - prior))
+    return np.stack([share * histogram(distances[side], n_bits, n_bins) for side, share in sides])
+
+
+def _entropy(p: Floats) -> float:
+    return float(-(p * _log2(p)).sum())
+
+
+def _log2(p: Floats) -> Floats:
+    """Return log2(p), and 0 where p is 0: such a term is always multiplied by nothing."""
+    return np.log2(p, out=np.zeros_like(p), where=p > 0)
+
+
+@lru_cache(maxsize=8)
+def _x_log2_x(n: int) -> Floats:
+    """Return x log2(x) for the whole numbers 0..n: all that entropies of counts are made of."""
+    x = np.arange(n + 1, dtype=np.float64)
+    return x * _log2(x)
+
+
+@jit
+def _information(pos: Counts, neg: Counts, table: Floats) -> float:
+    """Return I of one item from its counts of neighbours and non-neighbours per distance."""
+    n_pos, n_neg, inner = 0, 0, 0.0
+    for k in range(len(pos)):
+        n_pos += pos[k]
+        n_neg += neg[k]
+        inner += table[pos[k]] + table[neg[k]] - table[pos[k] + neg[k]]
+    if n_pos == 0 or n_neg == 0:
+        return 0.0
+    n = n_pos + n_neg
+    return max(0.0, (inner - float(table[n_pos]) - float(table[n_neg]) + float(table[n])) / n)
+
+
+@jit
+def _total_information(
+    words: NDArray[np.uint64], y: NDArray[np.int64], neighbors: NDArray[np.uint8], n_bits: int, table: Floats
+) -> float:
+    """Return the sum of I over all items; a row of ``words`` is one word of all items.
+
+    Neighbours are those of the same class, or, where ``y`` is empty, those that the matrix says. The distance
+    to a neighbour is counted behind the others; four histograms take turns, so that no increment waits.
+    """
+    n_words, n = words.shape
+    levels = n_bits + 1
+    keys = np.empty(n, dtype=np.uint16)
+    counts = np.empty((4, 2 * levels), dtype=np.int32)
+    total = 0.0
+    for i in range(n):
+        for j in range(n):
+            keys[j] = popcount(words[0, i] ^ words[0, j])
+        for w in range(1, n_words):
+            for j in range(n):
+                keys[j] += popcount(words[w, i] ^ words[w, j])
+        if len(y):
+            for j in range(n):
+                keys[j] += np.uint16(levels) * np.uint16(y[i] == y[j])
+        else:
+            for j in range(n):
+                keys[j] += np.uint16(levels) * neighbors[i, j]
+        counts[:] = 0
+        whole = n // 4 * 4
+        for j in range(0, whole, 4):
+            counts[0, keys[j]] += 1
+            counts[1, keys[j + 1]] += 1
+            counts[2, keys[j + 2]] += 1
+            counts[3, keys[j + 3]] += 1
+        for j in range(whole, n):
+            counts[0, keys[j]] += 1
+        for k in range(2 * levels):
+            counts[0, k] += counts[1, k] + counts[2, k] + counts[3, k]
+        counts[0, keys[i]] -= 1  # an item is not its own neighbour
+        total += _information(counts[0, levels:], counts[0, :levels], table)
+    return total

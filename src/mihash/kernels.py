@@ -1,0 +1,57 @@
+"""How hot loops are compiled: one decorator for all, and the population count that NumPy's loop would hide.
+
+Every kernel is compiled at its first call, releases the interpreter lock, and is cached on disk where a
+folder for that can be written; where none can be (a read-only install without a home), it is compiled anew
+in each process.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.extending import intrinsic
+
+__all__ = ["jit", "jit_reordering", "popcount"]
+
+Kernel = Callable[..., Any]
+
+
+def jit(function: Kernel) -> Kernel:
+    """Compile a loop over arrays at its first call, cached on disk where that is possible.
+
+    ``error_model="numpy"`` lets divisions vectorise. Sums keep their written order unless a kernel says
+    otherwise, so a result depends on its input alone.
+    """
+    return _compile(function, fastmath=False)
+
+
+def jit_reordering(function: Kernel) -> Kernel:
+    """Compile as `jit`, and allow sums to be re-ordered and contracted so that they vectorise.
+
+    No assumption about NaN or infinity is made; the same input still gives the same output.
+    """
+    return _compile(function, fastmath={"reassoc", "contract", "nsz", "arcp"})
+
+
+def _compile(function: Kernel, fastmath: Any) -> Kernel:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    try:
+        kernel: Kernel = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # Numba found no folder that it may write its cache to
+        kernel = numba.njit(cache=False, **options)(function)
+    return kernel
+
+
+def _popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- the signature is Numba's
+    if not isinstance(word, types.Integer):
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(arguments[0])
+
+    return word(word), generate
+
+
+popcount: Any = intrinsic(_popcount)
+"""Count the ones in an unsigned integer, inside a kernel: one instruction, vectorised in a loop."""

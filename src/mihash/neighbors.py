@@ -1,0 +1,187 @@
+"""Who is a neighbour of whom (Sec. 3 and 4.1): same class, a shared label, or a small Euclidean distance.
+
+A neighbourhood is a frozen value with one method, ``between``. Two rules for distances stand side by side, as
+in the paper: pairs of training examples are neighbours below a *threshold* (the 5 % quantile of pair
+distances, `within_fraction`); a query's true neighbours are the closest 5 % of the data (`nearest_fraction`).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .errors import InvalidInput
+
+__all__ = [
+    "Neighborhood",
+    "SameLabel",
+    "SharedLabel",
+    "WithinDistance",
+    "label_neighborhood",
+    "nearest_fraction",
+    "squared_distances",
+    "within_fraction",
+]
+
+Labels = NDArray[np.int64] | NDArray[np.uint8]
+FRACTION = 0.05
+_CHUNK_ROWS = 256
+
+
+class Neighborhood(Protocol):
+    """A rule that says which pairs are neighbours."""
+
+    def between(
+        self,
+        X: NDArray[np.float32],
+        y: Labels | None,
+        X_other: NDArray[np.float32],
+        y_other: Labels | None,
+    ) -> NDArray[np.bool_]:
+        """Return the (n, m) matrix that is True where a row and an other row are neighbours."""
+        ...
+
+
+@dataclass(frozen=True)
+class SameLabel:
+    """Neighbours share their class; ``y`` holds integers (n,).
+
+    Examples
+    --------
+    >>> SameLabel().between(None, np.array([1, 2]), None, np.array([2, 2, 1]))
+    array([[False, False,  True],
+           [ True,  True, False]])
+    """
+
+    def between(
+        self,
+        X: NDArray[np.float32] | None,  # noqa: ARG002 -- labels alone decide
+        y: Labels | None,
+        X_other: NDArray[np.float32] | None,  # noqa: ARG002
+        y_other: Labels | None,
+    ) -> NDArray[np.bool_]:
+        """Return True where two rows have the same class."""
+        if y is None or y_other is None:
+            raise InvalidInput("Neighbours by class need labels: give `y`.")
+        same: NDArray[np.bool_] = y[:, None] == y_other[None, :]
+        return same
+
+
+@dataclass(frozen=True)
+class SharedLabel:
+    """Neighbours share at least one label; ``y`` is a 0/1 matrix (n, classes).
+
+    Examples
+    --------
+    >>> SharedLabel().between(None, np.eye(2, dtype=np.uint8), None, np.array([[1, 1]], dtype=np.uint8))
+    array([[ True],
+           [ True]])
+    """
+
+    def between(
+        self,
+        X: NDArray[np.float32] | None,  # noqa: ARG002 -- labels alone decide
+        y: Labels | None,
+        X_other: NDArray[np.float32] | None,  # noqa: ARG002
+        y_other: Labels | None,
+    ) -> NDArray[np.bool_]:
+        """Return True where two rows have a label in common."""
+        if y is None or y_other is None:
+            raise InvalidInput("Neighbours by shared label need labels: give `y`.")
+        shared: NDArray[np.bool_] = (y.astype(np.float32) @ y_other.astype(np.float32).T) > 0.5
+        return shared
+
+
+@dataclass(frozen=True)
+class WithinDistance:
+    """Neighbours are closer than a Euclidean threshold; labels are not looked at.
+
+    Parameters
+    ----------
+    threshold
+        The largest distance between neighbours. With 0, only copies are neighbours.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [5.0]], dtype=np.float32)
+    >>> WithinDistance(2.0).between(X, None, X[:1], None).ravel()
+    array([ True,  True, False])
+    """
+
+    threshold: float
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that no distance can be compared with."""
+        validation.number("threshold", self.threshold, minimum=0)
+
+    def between(
+        self,
+        X: NDArray[np.float32],
+        y: Labels | None,  # noqa: ARG002 -- distance alone decides
+        X_other: NDArray[np.float32],
+        y_other: Labels | None,  # noqa: ARG002
+    ) -> NDArray[np.bool_]:
+        """Return True where two rows are at most ``threshold`` apart."""
+        near: NDArray[np.bool_] = squared_distances(X, X_other) <= self.threshold**2
+        return near
+
+
+def label_neighborhood(y: Labels) -> Neighborhood:
+    """Return the neighbourhood that labels of this kind define."""
+    return SameLabel() if y.ndim == 1 else SharedLabel()
+
+
+def within_fraction(X: NDArray[np.float32], fraction: float = FRACTION) -> WithinDistance:
+    """Return the neighbourhood whose threshold is the ``fraction`` quantile of the pair distances in ``X``.
+
+    The paper's rule for training pairs without labels (Sec. 4.1: the smallest 5 %).
+
+    Examples
+    --------
+    >>> round(within_fraction(np.arange(100.0, dtype=np.float32)[:, None]).threshold, 1)
+    3.0
+    """
+    n = len(X)
+    if n < 2:
+        raise InvalidInput(f"A distance threshold needs at least 2 examples; got {n}.")
+    pairs = squared_distances(X, X)[np.triu_indices(n, k=1)]
+    rank = max(0, min(len(pairs) - 1, round(fraction * len(pairs)) - 1))
+    above = min(len(pairs) - 1, rank + 1)
+    pairs.partition((rank, above))
+    # Half-way between two pairs, so that rounding does not decide about either.
+    return WithinDistance(float(np.sqrt((float(pairs[rank]) + float(pairs[above])) / 2)))
+
+
+def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION) -> NDArray[np.bool_]:
+    """Return for each query the closest ``fraction`` of the base as its true neighbours (n, m).
+
+    The paper's rule for queries without labels (Sec. 4.1). Exactly ``round(fraction * m)`` items, at least
+    one, are True in each row; between equal distances the lower index wins.
+
+    Examples
+    --------
+    >>> nearest_fraction([[0.2]], [[0.0], [1.0], [2.0], [3.0]], fraction=0.5)
+    array([[ True,  True, False, False]])
+    """
+    queries = validation.features("X", X)
+    base = validation.features("X_base", X_base, queries.shape[1])
+    k = max(1, round(validation.number("fraction", fraction, above=0) * len(base)))
+    near = np.zeros((len(queries), len(base)), dtype=np.bool_)
+    for start in range(0, len(queries), _CHUNK_ROWS):
+        block = squared_distances(queries[start : start + _CHUNK_ROWS], base)
+        limit = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
+        closer, level = block < limit, block == limit
+        room = k - closer.sum(axis=1, keepdims=True)
+        near[start : start + _CHUNK_ROWS] = closer | (level & (level.cumsum(axis=1) <= room))
+    return near
+
+
+def squared_distances(X: NDArray[np.float32], X_other: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return squared Euclidean distances (n, m), from inner products about the mean of ``X_other``."""
+    centre = X_other.mean(axis=0, dtype=np.float64).astype(np.float32)
+    A, B = X - centre, X_other - centre
+    squares: NDArray[np.float32] = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :] - 2 * (A @ B.T)
+    np.maximum(squares, 0, out=squares)
+    return squares

@@ -1,0 +1,154 @@
+"""The one place where arguments are checked, so that every error reads alike.
+
+A message says what was wrong, which rule it broke, what was got and what to do. A check returns the value in
+the form that the rest of the package works with; it never changes the caller's array.
+"""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import InvalidInput
+
+__all__ = ["boolean_matrix", "choice", "features", "integer", "labels", "number", "packed"]
+
+
+def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
+    """Return ``value`` as an ``int`` between ``minimum`` and ``maximum``.
+
+    >>> integer("n_bits", 0, minimum=1)
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `n_bits` must be a whole number of at least 1; got 0.
+    """
+    rule = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or int(value) < minimum or (maximum is not None and int(value) > maximum):
+        raise InvalidInput(f"`{name}` must be a whole number of {rule}; got {value!r}.")
+    return int(value)
+
+
+def number(
+    name: str, value: Any, *, above: float | None = None, minimum: float | None = None, finite: bool = True
+) -> float:
+    """Return ``value`` as a ``float``; NaN is never a number, infinity only with ``finite=False``.
+
+    >>> number("theta", "high", finite=False)
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `theta` must be a number; got 'high'.
+    """
+    rule = "a finite number" if finite else "a number"
+    if above is not None:
+        rule += f" above {above:g}"
+    if minimum is not None:
+        rule += f" of at least {minimum:g}"
+    good = isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))
+    if good and finite:
+        good = bool(np.isfinite(float(value)))
+    if not good or (above is not None and value <= above) or (minimum is not None and value < minimum):
+        raise InvalidInput(f"`{name}` must be {rule}; got {value!r}.")
+    return float(value)
+
+
+def choice(name: str, value: Any, options: Sequence[str | None]) -> Any:
+    """Return ``value`` if it is one of ``options``."""
+    if isinstance(value, str | None) and value in options:
+        return value
+    known = ", ".join(repr(option) for option in options)
+    raise InvalidInput(f"`{name}` must be one of {known}; got {value!r}.")
+
+
+def features(
+    name: str, X: ArrayLike, n_features: int | None = None, *, allow_empty: bool = False
+) -> NDArray[np.float32]:
+    """Return feature vectors as a C-ordered float32 matrix (n, d) of finite numbers.
+
+    >>> features("X", [[1.0, float("nan")]])
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `X` must hold finite numbers; row 0 has a NaN or an infinity. ...
+    """
+    raw = _as_array(name, X)
+    if raw.dtype.kind not in "fiub":
+        raise InvalidInput(f"`{name}` must be a matrix of numbers; got an array of {raw.dtype}.")
+    if raw.ndim != 2:
+        hint = " Use X.reshape(1, -1) for a single vector." if raw.ndim == 1 else ""
+        raise InvalidInput(f"`{name}` must have two dimensions (n, d); got shape {raw.shape}.{hint}")
+    if raw.shape[1] == 0 or (raw.shape[0] == 0 and not allow_empty):
+        raise InvalidInput(f"`{name}` must not be empty; got shape {raw.shape}.")
+    if n_features is not None and raw.shape[1] != n_features:
+        raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {raw.shape}.")
+    with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: refused below
+        matrix = np.ascontiguousarray(raw, dtype=np.float32)
+    finite = np.isfinite(matrix)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite.all(axis=1))[0])
+        raise InvalidInput(
+            f"`{name}` must hold finite numbers; row {row} has a NaN or an infinity. Remove or repair it."
+        )
+    return matrix
+
+
+def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Return labels as int64 (n,) for one class each, or as a uint8 0/1 matrix (n, classes) for several.
+
+    >>> labels("y", [3, 1], 3)
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `y` must have one label for each of the 3 rows; got 2.
+    """
+    raw = _as_array(name, y)
+    if raw.ndim not in (1, 2):
+        raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got shape {raw.shape}.")
+    if len(raw) != n_rows:
+        raise InvalidInput(f"`{name}` must have one label for each of the {n_rows} rows; got {len(raw)}.")
+    if raw.dtype.kind not in "biuf" or (raw.dtype.kind == "f" and not _whole(raw)):
+        raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.")
+    if raw.ndim == 1:
+        return np.ascontiguousarray(raw, dtype=np.int64)
+    if raw.shape[1] == 0 or not np.isin(raw, (0, 1)).all():
+        raise InvalidInput(f"`{name}` as a matrix must hold 0 or 1 for each class (multi-label).")
+    return np.ascontiguousarray(raw, dtype=np.uint8)
+
+
+def packed(name: str, codes: ArrayLike, n_bits: int | None = None) -> NDArray[np.uint8]:
+    """Return packed codes as a C-ordered uint8 matrix (n, ceil(n_bits / 8)).
+
+    >>> packed("codes", [[1.5]])
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `codes` must be packed codes (uint8, as mihash.pack makes); got float64.
+    """
+    raw = np.asarray(codes)
+    if raw.dtype != np.uint8:
+        raise InvalidInput(f"`{name}` must be packed codes (uint8, as mihash.pack makes); got {raw.dtype}.")
+    if raw.ndim != 2 or raw.shape[1] == 0:
+        raise InvalidInput(f"`{name}` must have shape (n, bytes); got {raw.shape}.")
+    if n_bits is not None:
+        n_bytes = -(-integer("n_bits", n_bits, minimum=1) // 8)
+        if raw.shape[1] != n_bytes:
+            raise InvalidInput(f"`{name}` must have {n_bytes} bytes for {n_bits} bits; got {raw.shape[1]}.")
+        spare = 8 * n_bytes - n_bits
+        if spare and len(raw) and int(raw[:, -1].max()) >> (8 - spare):
+            raise InvalidInput(f"`{name}` has ones beyond its {n_bits} bits; pack the bits with mihash.pack.")
+    return np.ascontiguousarray(raw)
+
+
+def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Return a 0/1 or boolean matrix of the given shape as booleans."""
+    raw = _as_array(name, matrix)
+    if raw.shape != shape:
+        raise InvalidInput(f"`{name}` must have shape {shape}; got {raw.shape}.")
+    if raw.dtype.kind != "b" and (raw.dtype.kind not in "iuf" or not np.isin(raw, (0, 1)).all()):
+        raise InvalidInput(f"`{name}` must hold True or False (or 0 and 1); got an array of {raw.dtype}.")
+    return np.ascontiguousarray(raw, dtype=np.bool_)
+
+
+def _as_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:  # ragged rows
+        raise InvalidInput(f"`{name}` must be an array with rows of one length; {error}.") from error
+
+
+def _whole(values: NDArray[Any]) -> bool:
+    return bool(np.isfinite(values).all() and (values == np.rint(values)).all())
