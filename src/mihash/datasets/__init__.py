@@ -1,0 +1,33 @@
+"""Data sets: loaders, seeded generators, splits and the protocols of the paper (Sec. 4.1).
+
+This room stands apart: experiments, the demo and the command line use it, and it imports nothing above
+``neighbors``. It loads neither SciPy, scikit-learn nor h5py until a data set that needs them is asked for.
+"""
+
+from .catalog import STAND_INS, dataset_names, open_dataset
+from .dataset import Dataset, normalize
+from .digits import digits
+from .files import load
+from .generators import Synthetic, cifar10_like, labelme_like, places205_like
+from .protocols import PROTOCOLS, Protocol, find_protocol
+from .splits import Split, checkpoints, draw_split
+
+__all__ = [
+    "PROTOCOLS",
+    "STAND_INS",
+    "Dataset",
+    "Protocol",
+    "Split",
+    "Synthetic",
+    "checkpoints",
+    "cifar10_like",
+    "dataset_names",
+    "digits",
+    "draw_split",
+    "find_protocol",
+    "labelme_like",
+    "load",
+    "normalize",
+    "open_dataset",
+    "places205_like",
+]
