@@ -1,0 +1,96 @@
+"""The command line: each command a few lines over the library."""
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app", "demo", "main", "options", "version"]
+
+app = typer.Typer(
+    help="Binary codes that learn from a stream, and know when to rehash.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        from . import __version__
+
+        typer.echo(f"mihash {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    show: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+@app.command(epilog="Example: mihash demo --bits 16 --output /tmp/demo")
+def demo(
+    dataset: Annotated[
+        str, typer.Option(help="'digits', which ships, another data set by name, or a file of features.")
+    ] = "digits",
+    bits: Annotated[int, typer.Option(help="Code length.")] = 32,
+    theta: Annotated[
+        float, typer.Option(help="Improvement, in bits of information, that an update must bring.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
+    data: Annotated[Path | None, typer.Option(help="Folder of named data sets (or set MIHASH_DATA).")] = None,
+    output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
+) -> None:
+    """Stream a data set through MIHash with and without the trigger; end with a table and a picture."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+    from rich.table import Table
+
+    from .demo import draw, run_demo
+
+    console = Console()
+    columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def progress(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    bars.update(task, completed=bars.tasks[task].total)
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done)
+
+        result = run_demo(dataset, n_bits=bits, theta=theta, seed=seed, data=data, progress=progress)
+    table = Table(title=f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}")
+    for name in ("table updated", "mAP before", "mAP after", "mean mAP", "updates", "examples / s"):
+        table.add_column(name, justify="left" if name == "table updated" else "right")
+    for name, run in (("at a fixed rate", result.fixed), ("by the trigger", result.triggered)):
+        figures = (run.precisions[0], run.precisions[-1], run.area)
+        rate = result.n_stream / run.learning_s
+        table.add_row(name, *(f"{figure:.3f}" for figure in figures), str(run.updates), f"{rate:,.0f}")
+    console.print(table)
+    path = output / "mihash-demo.png"
+    draw(result, path)
+    console.print(f"The picture is in {path}", highlight=False)
+
+
+def main() -> None:
+    """Run the command line; an error is one line, exit 2 for bad input and 1 for what failed."""
+    from .errors import InvalidInput, MIHashError, UnknownName
+
+    try:
+        app()
+    except MIHashError as error:
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        typer.echo(f"mihash: {error}", err=True)
+        raise SystemExit(2 if isinstance(error, InvalidInput | UnknownName) else 1) from error

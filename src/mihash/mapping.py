@@ -1,0 +1,200 @@
+"""The hash mapping Phi: feature vectors to binary codes, as frozen values (Sec. 3).
+
+Learners produce mappings; only mappings encode. A mapping never changes once it is made, so the snapshot of
+Sec. 3.1 is simply a reference to one.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .errors import CorruptStore, InvalidInput
+from .state import State
+
+__all__ = ["HashMapping", "LinearMapping", "mapping_from_state", "multiply_rows"]
+
+Matrix = NDArray[np.float32]
+
+BLOCK_ROWS = 64
+_CHUNK_ROWS = 4096
+
+
+def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
+    """Return X @ W so that a row of the result depends on that row of X and on W alone.
+
+    BLAS gives other last bits for other shapes. So every product here has one shape, 64 rows, the last one
+    padded with zeros: a vector has the same projection alone, in a batch, or in another order.
+
+    Examples
+    --------
+    >>> X, W = np.ones((70, 3), dtype=np.float32), np.eye(3, 2, dtype=np.float32)
+    >>> multiply_rows(X, W).shape
+    (70, 2)
+    """
+    n, d = X.shape
+    W = np.ascontiguousarray(W)
+    out = np.empty((n, W.shape[1]), dtype=np.float32)
+    whole = n - n % BLOCK_ROWS
+    if whole:
+        blocks = np.ascontiguousarray(X[:whole]).reshape(-1, BLOCK_ROWS, d)
+        np.matmul(blocks, W, out=out[:whole].reshape(-1, BLOCK_ROWS, W.shape[1]))
+    if whole < n:
+        padded = np.zeros((BLOCK_ROWS, d), dtype=np.float32)
+        padded[: n - whole] = X[whole:]
+        out[whole:] = (padded @ W)[: n - whole]
+    return out
+
+
+class HashMapping(ABC):
+    """A frozen hash mapping: what encodes.
+
+    Subclasses are values made of arrays that are set read-only; `arrays` names them.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def n_bits(self) -> int:
+        """The code length b."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The dimension d of the vectors that it takes."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Matrix]:
+        """Return the parameters by name; all that the mapping is made of."""
+
+    @abstractmethod
+    def project(self, X: Matrix) -> Matrix:
+        """Return the real values (n, b) whose signs are the bits."""
+
+    def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
+        """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0."""
+        vectors = validation.features("X", X, self.n_features, allow_empty=True)
+        codes = np.empty((len(vectors), -(-self.n_bits // 8)), dtype=np.uint8)
+        for start in range(0, len(vectors), _CHUNK_ROWS):
+            part = slice(start, start + _CHUNK_ROWS)
+            codes[part] = np.packbits(self.project(vectors[part]) > 0, axis=1, bitorder="little")
+        return codes
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Thirty-two hexadecimal digits that two mappings share only if they are the same."""
+        digest = hashlib.blake2b(self.kind.encode(), digest_size=16)
+        for name, array in self.arrays().items():
+            digest.update(f"{name}{array.shape}".encode())
+            digest.update(array.astype("<f4", copy=False).tobytes())
+        return digest.hexdigest()
+
+    def distance(self, other: "HashMapping") -> float:
+        """Return ||Phi - Phi'||, the norm of the difference of the parameters; infinite if they do not compare."""
+        mine, others = self.arrays(), other.arrays()
+        if self.kind != other.kind or any(mine[name].shape != others[name].shape for name in mine):
+            return float("inf")
+        squares = (np.square(mine[name].astype(np.float64) - others[name]).sum() for name in mine)
+        return float(np.sqrt(sum(squares)))
+
+    def state(self) -> State:
+        """Return what `mapping_from_state` makes the mapping from."""
+        return {"kind": self.kind, "arrays": dict(self.arrays())}
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether two mappings are the same value."""
+        return isinstance(other, HashMapping) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        """Hash by value."""
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        """Show the kind, the shape and the start of the fingerprint."""
+        return f"{type(self).__name__}({self.n_features} -> {self.n_bits} bits, {self.fingerprint[:8]})"
+
+
+class LinearMapping(HashMapping):
+    """Linear hash functions: bit i is 1 where w_i . x + offset_i > 0 (Sec. 3.2).
+
+    Parameters
+    ----------
+    weights
+        The matrix W (d, b); a copy is kept.
+    offset
+        One number for each bit; zeros by default. It carries a mean that is subtracted, for example.
+
+    Examples
+    --------
+    >>> mapping = LinearMapping(np.array([[1.0, -1.0], [0.0, 2.0]]), offset=[0.0, -1.0])
+    >>> mapping.encode([[1.0, 0.0], [0.5, 2.0]]).ravel()
+    array([1, 3], dtype=uint8)
+    """
+
+    kind = "linear"
+
+    def __init__(self, weights: ArrayLike, offset: ArrayLike | None = None) -> None:
+        self._weights = _frozen("weights", weights, ndim=2)
+        given = np.zeros(self._weights.shape[1]) if offset is None else offset
+        self._offset = _frozen("offset", given, ndim=1)
+        if self._offset.shape != self._weights.shape[1:]:
+            raise InvalidInput(
+                f"`offset` must have one number for each of the {self._weights.shape[1]} bits; "
+                f"got shape {self._offset.shape}."
+            )
+
+    @property
+    def weights(self) -> Matrix:
+        """The matrix W (d, b), read-only."""
+        return self._weights
+
+    @property
+    def offset(self) -> Matrix:
+        """What is added to each bit's projection (b,), read-only."""
+        return self._offset
+
+    @property
+    def n_bits(self) -> int:
+        """The code length b."""
+        return int(self._weights.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """The dimension d of the vectors that it takes."""
+        return int(self._weights.shape[0])
+
+    def arrays(self) -> dict[str, Matrix]:
+        """Return the weights and the offset."""
+        return {"weights": self._weights, "offset": self._offset}
+
+    def project(self, X: Matrix) -> Matrix:
+        """Return X W + offset, each row independent of the others to the last bit."""
+        projections = multiply_rows(X, self._weights)
+        projections += self._offset
+        return projections
+
+
+KINDS: dict[str, type[LinearMapping]] = {LinearMapping.kind: LinearMapping}
+
+
+def mapping_from_state(state: State) -> HashMapping:
+    """Return the mapping that `HashMapping.state` described."""
+    kind = state.get("kind")
+    if kind not in KINDS:
+        raise CorruptStore(f"A saved mapping has the unknown kind {kind!r}; known: {', '.join(KINDS)}.")
+    return KINDS[kind](**state["arrays"])
+
+
+def _frozen(name: str, values: ArrayLike, ndim: int) -> Matrix:
+    array: NDArray[Any] = np.array(values, dtype=np.float32, order="C")
+    if array.ndim != ndim or 0 in array.shape:
+        raise InvalidInput(f"`{name}` must have {ndim} dimension(s) and not be empty; got shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise InvalidInput(f"`{name}` must hold finite numbers.")
+    array.setflags(write=False)
+    return array

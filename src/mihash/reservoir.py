@@ -1,0 +1,176 @@
+"""Reservoir sampling: a uniform sample of a stream of unknown length (Sec. 3.1; Vitter 1985).
+
+The sample stands for p(x) in the Monte-Carlo estimate of quality (Eq. 6). The random number that decides about
+the t-th example is a function of the seed and t alone, so the sample does not depend on how the stream was cut
+into chunks, and resuming needs no generator state.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .errors import InvalidInput, NotReady
+from .neighbors import FRACTION, Neighborhood, WithinDistance, label_neighborhood, within_fraction
+from .state import State
+
+__all__ = ["Reservoir"]
+
+_GROWTH = 1.1
+
+
+class Reservoir:
+    """A uniform sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.
+
+    Examples come with class labels, with multi-labels, or without: the first ones decide. Without labels,
+    neighbours are closer than the 5 % quantile of the sample's pair distances; the quantile is taken anew
+    whenever the stream has grown by a tenth, which is how fast the sample itself can change.
+
+    Parameters
+    ----------
+    size
+        How many examples are kept, at least 2.
+    seed
+        Seeds the sampling; the same seed and stream give the same sample, however the stream is chunked.
+    neighbors
+        A neighbourhood to use in place of these rules, for example ``neighbors.WithinDistance(0.8)``.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> reservoir = mihash.Reservoir(size=3, seed=1)
+    >>> reservoir.add(np.arange(10.0)[:, None])
+    >>> reservoir.X.ravel(), reservoir.seen
+    (array([3., 5., 7.], dtype=float32), 10)
+    """
+
+    def __init__(self, size: int, seed: int = 0, neighbors: Neighborhood | None = None) -> None:
+        self.size = validation.integer("size", size, minimum=2)
+        self.seed = validation.integer("seed", seed, minimum=0)
+        self.seen = 0
+        self._fixed = neighbors
+        self._neighborhood = neighbors
+        self._measured_at = 0
+        self._X: NDArray[np.float32] | None = None
+        self._y: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        """Return how many examples are kept now."""
+        return min(self.seen, self.size)
+
+    @property
+    def X(self) -> NDArray[np.float32]:
+        """The kept feature vectors (n, d), by slot; a view that later examples overwrite."""
+        if self._X is None:
+            raise NotReady("The reservoir is empty: add examples first.")
+        return self._X[: len(self)]
+
+    @property
+    def y(self) -> NDArray[Any] | None:
+        """The labels of the kept examples, or None for a stream without labels."""
+        return None if self._y is None else self._y[: len(self)]
+
+    @property
+    def neighborhood(self) -> Neighborhood | None:
+        """Who is a neighbour of whom; None until two examples without labels were seen."""
+        return self._neighborhood
+
+    def neighborhood_for(self, y: NDArray[Any] | None) -> Neighborhood | None:
+        """Return the neighbourhood for examples with such labels, also before any was kept."""
+        if self._neighborhood is None and y is not None:
+            return label_neighborhood(y)
+        return self._neighborhood
+
+    def plan(self, n: int) -> NDArray[np.int64]:
+        """Return the slot of each of the next ``n`` examples, -1 where it is not kept; changes nothing.
+
+        Vitter's Algorithm R: the first ``size`` examples fill the slots; example t (from 0) after them takes
+        slot j drawn uniformly from 0..t if j < size.
+        """
+        t = np.arange(self.seen, self.seen + n)
+        generator = np.random.Generator(np.random.PCG64(_seeds(self.seed)).advance(self.seen))
+        slots = np.minimum((generator.random(n) * (t + 1)).astype(np.int64), t)
+        slots[slots >= self.size] = -1
+        filling = t < self.size
+        slots[filling] = t[filling]
+        return slots
+
+    def apply(self, X: NDArray[np.float32], y: NDArray[Any] | None, slots: NDArray[np.int64]) -> None:
+        """Put examples into the slots that `plan` gave them; later ones overwrite earlier ones."""
+        if self._X is None:
+            self._X = np.empty((self.size, X.shape[1]), dtype=np.float32)
+            self._y = None if y is None else np.zeros((self.size, *y.shape[1:]), dtype=y.dtype)
+        kept = slots >= 0
+        self._X[slots[kept]] = X[kept]
+        if self._y is not None and y is not None:
+            self._y[slots[kept]] = y[kept]
+        self.seen += len(X)
+        self._measure()
+
+    def add(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
+        """Offer examples to the sample."""
+        vectors, targets = self.check(X, y)
+        self.apply(vectors, targets, self.plan(len(vectors)))
+
+    def check(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[np.float32], NDArray[Any] | None]:
+        """Return examples in the form that is kept, or raise; nothing changes."""
+        vectors = validation.features("X", X, None if self._X is None else self._X.shape[1])
+        if self._X is not None and (y is None) != (self._y is None):
+            begun = "without" if self._y is None else "with"
+            raise InvalidInput(f"The stream began {begun} labels `y`; go on as it began.")
+        if y is None:
+            return vectors, None
+        targets = validation.labels("y", y, len(vectors))
+        if self._y is not None and targets.shape[1:] != self._y.shape[1:]:
+            raise InvalidInput(
+                f"`y` must have rows of shape {self._y.shape[1:]}, as all before it; got {targets.shape[1:]}."
+            )
+        return vectors, targets
+
+    def _measure(self) -> None:
+        if self._fixed is not None:
+            return
+        if self._y is not None:
+            self._neighborhood = label_neighborhood(self._y)
+        elif len(self) >= 2 and self.seen >= _GROWTH * self._measured_at:
+            self._neighborhood = within_fraction(self.X, FRACTION)
+            self._measured_at = self.seen
+
+    def state(self) -> State:
+        """Return all that `restore` needs; the sample by value."""
+        threshold = self._neighborhood.threshold if isinstance(self._neighborhood, WithinDistance) else None
+        return {
+            "size": self.size,
+            "seed": self.seed,
+            "seen": self.seen,
+            "measured_at": self._measured_at,
+            "threshold": threshold,
+            "X": None if self._X is None else self.X,
+            "y": self.y,
+        }
+
+    def restore(self, state: State) -> None:
+        """Become the reservoir whose `state` this is."""
+        self.size, self.seed, self.seen = state["size"], state["seed"], state["seen"]
+        self._measured_at = state["measured_at"]
+        self._X = _grown(state["X"], self.size)
+        self._y = _grown(state["y"], self.size)
+        if self._fixed is None:
+            threshold = state["threshold"]
+            self._neighborhood = None if threshold is None else WithinDistance(threshold)
+            if self._y is not None:
+                self._neighborhood = label_neighborhood(self._y)
+
+
+def _seeds(seed: int) -> np.random.SeedSequence:
+    """Return a seed sequence of the reservoir's own, unlike that of a learner with the same seed."""
+    return np.random.SeedSequence(seed, spawn_key=(1,))
+
+
+def _grown(rows: NDArray[Any] | None, size: int) -> NDArray[Any] | None:
+    if rows is None:
+        return None
+    grown = np.zeros((size, *rows.shape[1:]), dtype=rows.dtype)
+    grown[: len(rows)] = rows
+    return grown

@@ -1,0 +1,173 @@
+"""What must be true of every online learner; `tests/online/test_learners.py` runs each check on each learner.
+
+A check takes a function that makes a fresh learner. To exempt a learner, name it there, with the reason.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash import state
+from mihash.errors import InvalidInput
+
+RESERVOIR = 100
+
+
+def clusters(n=1200, d=12, n_classes=5, spread=1.0, seed=0):
+    """Labelled clusters with a common, correlated noise."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    noise = rng.standard_normal((n, d)) @ (rng.standard_normal((d, d)) / np.sqrt(d))
+    return (rng.standard_normal((n_classes, d))[y] + spread * noise).astype(np.float32), y
+
+
+def system(make, **options):
+    options.setdefault("reservoir_size", RESERVOIR)
+    return mihash.OnlineHashing(make(), **options)
+
+
+def fed(make, X, y, sizes=None, **options):
+    loop = system(make, **options)
+    start = 0
+    for size in sizes or [len(X)]:
+        loop.feed(X[start : start + size], None if y is None else y[start : start + size])
+        start += size
+    assert start >= len(X)
+    return loop
+
+
+def input_is_untouched(make):
+    X, y = clusters()
+    X_before, y_before = X.copy(), y.copy()
+    X.setflags(write=False)
+    y.setflags(write=False)
+    fed(make, X, y)
+    assert np.array_equal(X, X_before)
+    assert np.array_equal(y, y_before)
+
+
+def learning_changes_the_state(make):
+    X, y = clusters()
+    loop = system(make)
+    loop.feed(X[:600], y[:600])
+    middle, learned = loop.current, copy.deepcopy(loop.learner.learned())
+    loop.feed(X[600:], y[600:])
+    assert loop.current != middle
+    assert state.dump(loop.learner.learned()) != state.dump(learned)
+
+
+def handed_out_mappings_never_change(make):
+    X, y = clusters()
+    loop = system(make)
+    loop.feed(X[:600], y[:600])
+    mapping = loop.current
+    codes, arrays = mapping.encode(X), copy.deepcopy(mapping.arrays())
+    loop.feed(X[600:], y[600:])
+    assert np.array_equal(mapping.encode(X), codes)
+    assert all(np.array_equal(mapping.arrays()[name], arrays[name]) for name in arrays)
+
+
+def same_seed_and_stream_same_bits(make):
+    X, y = clusters()
+    first, second = fed(make, X, y), fed(make, X, y)
+    assert first.current == second.current
+    assert first.snapshot == second.snapshot
+    assert [check.decision for check in first.history] == [check.decision for check in second.history]
+
+
+def chunking_does_not_matter(make):
+    X, y = clusters()
+    whole = fed(make, X, y)
+    for sizes in ([1] * 1200, [37] * 33, [250, 1, 949]):
+        parts = fed(make, X, y, sizes)
+        assert parts.current == whole.current
+        assert parts.snapshot == whole.snapshot
+        assert parts.updates == whole.updates
+
+
+def learning_does_not_depend_on_the_trigger(make):
+    X, y = clusters()
+    expected = fed(make, X, y).current
+    for trigger in (mihash.FixedRate(7), mihash.TriggerUpdate(0.1, 130), mihash.TriggerUpdate(float("inf"), 1)):
+        assert fed(make, X[:700], y[:700], trigger=trigger).current == fed(make, X[:700], y[:700]).current
+    assert fed(make, X, y, trigger=mihash.FixedRate(50)).current == expected
+
+
+def resumes_in_mid_stream(make, folder):
+    X, y = clusters()
+    whole = fed(make, X, y)
+    for cut in (0, 1, 555, 1100):
+        loop = system(make)
+        if cut:
+            loop.feed(X[:cut], y[:cut])
+        loop.save(folder / "loop")
+        again = mihash.OnlineHashing.load(folder / "loop")
+        again.feed(X[cut:], y[cut:])
+        assert again.current == whole.current
+        assert again.snapshot == whole.snapshot
+        assert (again.updates, again.seen) == (whole.updates, whole.seen)
+        assert len(again.history) == len(whole.history)
+
+
+def memory_is_bounded(make):
+    X, y = clusters(n=4000)
+    loop = system(make)
+    loop.feed(X[:1000], y[:1000])
+    before = len(state.dump(loop.learner.state()))
+    loop.feed(X[1000:], y[1000:])
+    assert len(state.dump(loop.learner.state())) <= 1.1 * before + 1000
+
+
+def one_class_is_no_error(make):
+    X, _ = clusters(n=300)
+    loop = fed(make, X, np.zeros(300, dtype=int))
+    assert all(check.decision.gain == 0 for check in loop.history)
+    assert loop.search(X[:2]) is not None
+
+
+def labels_may_grow(make):
+    X, y = clusters(n_classes=8)
+    order = np.argsort(y, kind="stable")
+    loop = fed(make, X[order], y[order] * 1000 - 3)
+    assert loop.seen == 1200
+
+
+def several_labels(make):
+    X, y = clusters()
+    Y = np.eye(5, dtype=int)[y]
+    Y[::3, 0] = 1
+    loop = fed(make, X, Y)
+    assert loop.seen == 1200
+
+
+def no_labels(make):
+    X, _ = clusters()
+    if make().needs_labels:
+        loop = system(make)
+        with pytest.raises(InvalidInput, match="give `y`"):
+            loop.feed(X)
+        assert loop.seen == 0
+    else:
+        assert fed(make, X, None).current != fed(make, X[:100], None).current
+
+
+def beats_random_hyperplanes(make):
+    X, y = clusters(n=4000, d=16, n_classes=6, spread=1.5)
+    loop = fed(make, X[:3500], y[:3500])
+
+    def precision(mapping):
+        queries, base = mapping.encode(X[3500:]), mapping.encode(X[:3500])
+        return mihash.mean_average_precision(queries, base, (y[3500:], y[:3500]), mapping.n_bits)
+
+    start = mihash.online.LSH(make().n_bits)
+    start.start(16)
+    assert precision(loop.snapshot) > precision(start.mapping) + 0.05
+
+
+def longer_codes_work(make_with):
+    X, y = clusters(n=300)
+    for n_bits in (1, 64, 128):
+        loop = fed(lambda n_bits=n_bits: make_with(n_bits), X, y)
+        assert loop.current.encode(X).shape == (300, -(-n_bits // 8))

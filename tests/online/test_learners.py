@@ -1,0 +1,79 @@
+"""Every check on every registered learner: a new one cannot escape them."""
+
+import inspect
+
+import pytest
+
+import checks
+from mihash.errors import InvalidInput, NotReady, UnknownName
+from mihash.online import LEARNERS, learner_class
+
+EXEMPT = {
+    ("lsh", "learning_changes_the_state"): "it never learns",
+    ("lsh", "beats_random_hyperplanes"): "it is random hyperplanes",
+    ("lsh", "no_labels"): "it never learns",
+}
+CHECKS = {
+    name: check
+    for name, check in inspect.getmembers(checks, inspect.isfunction)
+    if next(iter(inspect.signature(check).parameters), "") == "make" and name not in ("system", "fed")
+}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learner(name, check, tmp_path):
+    if (name, check) in EXEMPT:
+        pytest.skip(EXEMPT[name, check])
+    arguments = [lambda: LEARNERS[name](n_bits=16, seed=1)]
+    if "folder" in inspect.signature(CHECKS[check]).parameters:
+        arguments.append(tmp_path)
+    CHECKS[check](*arguments)
+
+
+def test_the_checks_are_found():
+    assert len(CHECKS) >= 13
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_code_lengths(name):
+    checks.longer_codes_work(LEARNERS[name])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_parameters_rebuild_the_learner(name):
+    learner = LEARNERS[name](n_bits=24, seed=5)
+    again = LEARNERS[name](**learner.parameters())
+    assert again.parameters() == learner.parameters()
+    assert repr(learner) == repr(again)
+    assert set(learner.parameters()) == set(inspect.signature(LEARNERS[name]).parameters)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("n_bits", [0, -1, 2.5, "32", 100_000])
+def test_bad_code_lengths(name, n_bits):
+    with pytest.raises(InvalidInput, match="`n_bits` must be a whole number"):
+        LEARNERS[name](n_bits)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_dimension(name):
+    learner = LEARNERS[name](8)
+    with pytest.raises(NotReady):
+        _ = learner.mapping
+    learner.start(4)
+    learner.start(4)
+    assert learner.mapping.n_features == 4
+    with pytest.raises(InvalidInput, match="4 features; got 5"):
+        learner.start(5)
+
+
+def test_a_state_of_another_learner_is_refused():
+    with pytest.raises(InvalidInput, match="belongs to"):
+        LEARNERS["lsh"](8).restore(LEARNERS["lsh"](9).state())
+
+
+def test_names():
+    assert all(cls.name == name for name, cls in LEARNERS.items())
+    with pytest.raises(UnknownName, match="no learner 'magic'; known: lsh, mihash"):
+        learner_class("magic")

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
+from mihash.mapping import LinearMapping
+
+rng = np.random.default_rng(0)
+X = rng.standard_normal((50, 6)).astype(np.float32)
+first, second = (LinearMapping(rng.standard_normal((6, 12))) for _ in range(2))
+
+
+def filled(keys=None):
+    table = mihash.MemoryTable()
+    table.add(X, keys)
+    table.rebuild(first)
+    return table
+
+
+def test_search_finds_what_is_stored():
+    keys, distances = filled().search(X, k=1)
+    assert (distances == 0).all()
+    codes = first.encode(X)
+    assert (codes[keys[:, 0]] == codes).all()
+
+
+def test_rebuild_recomputes_every_code():
+    table = filled()
+    assert np.array_equal(table.codes, first.encode(X))
+    table.rebuild(second)
+    assert np.array_equal(table.codes, second.encode(X))
+    assert table.mapping == second
+
+
+def test_rows_added_in_parts_are_the_same_table():
+    table = mihash.MemoryTable()
+    table.rebuild(first)
+    for start in range(0, 50, 7):
+        table.add(X[start : start + 7])
+        table.search(X[:2])
+    assert len(table) == 50
+    assert np.array_equal(table.codes, filled().codes)
+    assert np.array_equal(table.search(X, 5)[0], filled().search(X, 5)[0])
+
+
+def test_keys_are_strings_or_integers_and_unique():
+    names = [f"item {i}" for i in range(50)]
+    table = filled(names)
+    assert table.search(X[3:4], k=50)[0][0, 0] in names
+    with pytest.raises(DuplicateKey, match="'item 7'"):
+        table.add(X[:2], ["new", "item 7"])
+    with pytest.raises(DuplicateKey, match="'twice'"):
+        table.add(X[:2], ["twice", "twice"])
+    assert len(table) == 50
+    table.add(X[:2], [1, 2])
+    assert table.keys[-2:].tolist() == [1, 2]
+    with pytest.raises(DuplicateKey):
+        filled(np.arange(50) + 50).add(X[:1])  # its running number, 50, is a key already
+
+
+@pytest.mark.parametrize("keys", [[1.5, 2.5], ["a"], [[1], [2]], [True, "b"], [None, 1]])
+def test_bad_keys(keys):
+    table = mihash.MemoryTable()
+    with pytest.raises(InvalidInput, match="`keys` must be"):
+        table.add(X[:2], keys)
+    assert len(table) == 0
+
+
+def test_codes_alone_can_be_searched():
+    codes = first.encode(X)
+    table = mihash.MemoryTable.from_codes(codes, n_bits=12)
+    keys, distances = table.search_codes(codes[:4], k=3)
+    expected = filled().search(X[:4], k=3)
+    assert np.array_equal(keys, expected[0])
+    assert np.array_equal(distances, expected[1])
+    for call in (lambda: table.add(X), lambda: table.rebuild(first), lambda: table.search(X), table.state):
+        with pytest.raises(NotReady):
+            call()
+
+
+def test_codes_of_another_mapping_are_refused():
+    table = filled()
+    table.search_codes(first.encode(X), fingerprint=first.fingerprint)
+    with pytest.raises(SnapshotMismatch, match="another mapping"):
+        table.search_codes(second.encode(X), fingerprint=second.fingerprint)
+
+
+def test_bad_calls():
+    table = filled()
+    for call in (
+        lambda: table.search(X, k=0),
+        lambda: table.search(X[:, :2]),
+        lambda: table.add(X[:, :2]),
+        lambda: table.rebuild(LinearMapping(np.eye(3))),
+        lambda: table.search_codes(np.zeros((1, 9), np.uint8)),
+        lambda: mihash.MemoryTable.from_codes(first.encode(X), n_bits=99),
+    ):
+        with pytest.raises(InvalidInput):
+            call()
+    with pytest.raises(NotReady):
+        mihash.MemoryTable().search(X)
+    assert len(table) == 50
+
+
+@pytest.mark.parametrize("keys", [None, [f"k{i}" for i in range(50)]])
+def test_round_trip(keys):
+    again = mihash.MemoryTable()
+    again.restore(filled(keys).state())
+    assert np.array_equal(again.codes, filled(keys).codes)
+    assert again.keys.tolist() == filled(keys).keys.tolist()

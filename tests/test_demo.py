@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mihash import cli
+from mihash.demo import draw, run_demo
+from mihash.errors import UnknownName
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return run_demo(n_bits=24, seed=1)
+
+
+def test_the_demo_shows_what_the_paper_claims(demo, tmp_path):
+    fixed, triggered = demo.fixed, demo.triggered
+    assert triggered.updates < 0.75 * fixed.updates
+    assert fixed.updates == 1 + 1597 // 20
+    assert triggered.precisions[-1] > triggered.precisions[0] + 0.2
+    assert abs(triggered.area - fixed.area) < 0.03
+    for run in (fixed, triggered):
+        assert len(run.examples) == len(run.precisions) == 51
+        assert len(run.updated_at) == run.updates
+    overlaps = [np.minimum(p_pos, p_neg).sum() for p_pos, p_neg in (demo.before, demo.after)]
+    assert overlaps[1] < 0.6 * overlaps[0]
+    draw(demo, tmp_path / "new" / "demo.png")
+    assert (tmp_path / "new" / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_progress_goes_from_nothing_to_all():
+    calls = []
+    run_demo(n_bits=8, progress=lambda *call: calls.append(call))
+    assert [name for name, *_ in calls[:2]] == ["compiling (once)", "fixed rate"]
+    assert calls[-1] == ("trigger", 1597, 1597)
+
+
+def test_unknown_data():
+    with pytest.raises(UnknownName, match="no data set"):
+        run_demo("nothing")
+
+
+def test_command(tmp_path):
+    result = CliRunner().invoke(cli.app, ["demo", "--bits", "8", "--output", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "by the trigger" in result.output
+    assert (tmp_path / "out" / "mihash-demo.png").exists()
+
+
+def test_version_and_help():
+    assert "mihash 0" in CliRunner().invoke(cli.app, ["--version"]).output
+    assert "demo" in CliRunner().invoke(cli.app, ["--help"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["demo", "--bits", "0"], 2, "mihash: `n_bits` must be a whole number"),
+        (["demo", "--dataset", "nothing"], 2, "mihash: "),
+        (["demo", "--dataset", "cifar10"], 1, "MIHASH_DATA"),
+    ],
+)
+def test_errors_are_one_line(arguments, code, message, monkeypatch, capsys):
+    monkeypatch.delenv("MIHASH_DATA", raising=False)
+    monkeypatch.setattr("sys.argv", ["mihash", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == code
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+    monkeypatch.setattr("sys.argv", ["mihash", "--debug", *arguments])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "Traceback" in capsys.readouterr().err

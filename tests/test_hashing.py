@@ -1,0 +1,318 @@
+import copy
+
+import numpy as np
+import pytest
+
+import mihash
+from checks import clusters
+from mihash import state
+from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError
+from mihash.mapping import LinearMapping
+from mihash.neighbors import WithinDistance
+
+X, y = clusters(n=2000)
+INFINITY = float("inf")
+
+
+def loop(trigger=None, **options):
+    learner = options.pop("learner", None) or mihash.online.MIHash(16, whiten=options.pop("whiten", None))
+    return mihash.OnlineHashing(learner, trigger or mihash.TriggerUpdate(), 100, **options)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "updates"),
+    [
+        (mihash.FixedRate(10), 201),
+        (mihash.TriggerUpdate(-INFINITY, 10), 201),
+        (mihash.TriggerUpdate(INFINITY, 10), 1),
+        (mihash.FixedRate(100), 21),
+        (mihash.FixedRate(2001), 1),
+    ],
+)
+def test_updates_are_counted_with_the_initial_table(trigger, updates):
+    system = loop(trigger)
+    assert system.updates == 0
+    system.feed(X, y)
+    assert system.updates == updates
+    assert len(system.history) == 2000 // trigger.interval
+
+
+def test_the_first_check_may_find_a_mapping_that_has_not_moved():
+    system = loop(mihash.FixedRate(1))
+    system.feed(X[:50], y[:50])
+    assert not system.history[0].decision.update  # the first example meets an empty reservoir
+    assert "not moved" in system.history[0].decision.reason
+    assert system.updates < 51
+
+
+def test_the_trigger_makes_fewer_updates_and_keeps_the_quality():
+    both = loop(mihash.FixedRate(20)), loop(mihash.TriggerUpdate(0, 20))
+    for system in both:
+        system.feed(X[:1800], y[:1800])
+    fixed, triggered = (
+        mihash.mean_average_precision(
+            system.snapshot.encode(X[1800:]), system.snapshot.encode(X[:1800]), (y[1800:], y[:1800]), 16
+        )
+        for system in both
+    )
+    assert both[1].updates < both[0].updates / 1.5
+    assert triggered > fixed - 0.02
+
+
+def test_decisions_are_those_of_the_trigger_alone():
+    """The loop's incremental measurement equals `decide` on the reservoir."""
+    for labels in (y, None, np.eye(5, dtype=int)[y]):
+        system = loop(mihash.TriggerUpdate(0, 100))
+        for start in range(0, 1500, 100):
+            before = system.snapshot if start else None
+            part = slice(start, start + 100)
+            system.feed(X[part], None if labels is None else labels[part])
+            if before is None:
+                continue
+            decision = system.history[-1].decision
+            rule = system.reservoir.neighborhood if labels is None else None
+            expected = system.trigger.decide(
+                system.current, before, system.reservoir.X, system.reservoir.y, neighbors=rule
+            )
+            assert decision.update == expected.update
+            assert decision.gain == pytest.approx(expected.gain, abs=1e-12)
+
+
+def test_a_check_in_mid_block_sees_every_example():
+    system = loop(mihash.TriggerUpdate(0, 30))
+    system.feed(X[:130], y[:130])
+    assert [check.seen for check in system.history] == [30, 60, 90, 120]
+    shorter = loop(mihash.TriggerUpdate(INFINITY, 30))
+    shorter.feed(X[:120], y[:120])
+    reference = loop(mihash.TriggerUpdate(INFINITY, 1000))
+    reference.feed(X[:120], y[:120])
+    assert shorter.current == reference.current
+    decision = shorter.history[-1].decision
+    _, reservoir = reference._ahead(*reference._waiting)
+    assert decision.current == pytest.approx(
+        mihash.quality(reference.current.encode(reservoir.X), reservoir.y, 16)
+    )
+
+
+def test_queries_are_encoded_with_the_snapshot():
+    system = loop(mihash.TriggerUpdate(INFINITY))
+    system.table.add(X[:300])
+    system.feed(X, y)
+    assert system.current != system.snapshot
+    keys, distances = system.search(X[:5], k=1)
+    assert (distances == 0).all()
+    codes = system.snapshot.encode(X[:300])
+    assert (codes[keys[:, 0]] == codes[:5]).all()
+    system.update()
+    assert system.snapshot == system.current
+    assert system.updates == 2
+    assert (system.table.codes == system.current.encode(X[:300])).all()
+
+
+def test_items_may_be_stored_at_any_time():
+    system = loop()
+    system.table.add(X[:100])
+    system.feed(X[:1000], y[:1000])
+    system.table.add(X[100:200])
+    keys, _ = system.search(X[150:151], k=200)
+    assert sorted(keys[0]) == list(range(200))
+    assert np.array_equal(system.table.codes, system.snapshot.encode(X[:200]))
+
+
+def test_search_before_anything_is_stored():
+    system = loop()
+    keys, distances = system.search(X[:3])
+    assert keys.shape == distances.shape == (3, 0)
+    system.feed(X[:10], y[:10])
+    assert system.search(X[:3])[0].shape == (3, 0)
+    with pytest.raises(NotReady):
+        _ = loop().snapshot
+
+
+def test_search_before_anything_is_fed():
+    system = loop()
+    system.table.add(X[:50])
+    keys, distances = system.search(X[:3], k=2)
+    assert keys.shape == (3, 2)
+    assert (distances[:, 0] == 0).all()
+    assert system.updates == 1
+
+
+BAD = [
+    ("NaN", [[np.nan] * 12], [0]),
+    ("infinity", [[np.inf] * 12], [0]),
+    ("empty", np.zeros((0, 12)), []),
+    ("one dimension", X[0], [0]),
+    ("wrong width", X[:2, :5], [0, 1]),
+    ("labels of another length", X[:3], [0, 1]),
+    ("no labels", X[:3], None),
+    ("another kind of labels", X[:2], np.eye(2)),
+    ("labels that are not whole", X[:2], [0.5, 1]),
+    ("text", [["a"] * 12], [0]),
+]
+
+
+@pytest.mark.parametrize(("name", "examples", "labels"), BAD, ids=[case[0] for case in BAD])
+@pytest.mark.parametrize("n", [5, 730])
+def test_bad_examples_change_nothing(name, examples, labels, n, tmp_path):
+    system = loop()
+    system.table.add(X[:40])
+    system.feed(X[:n], y[:n])
+    system.save(tmp_path / "before")
+    with pytest.raises(InvalidInput) as caught:
+        system.feed(examples, labels)
+    assert "`" in str(caught.value) or "labels" in str(caught.value), name
+    system.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_bad_first_examples_leave_a_fresh_loop():
+    system = loop()
+    with pytest.raises(InvalidInput):
+        system.feed([[np.nan]], [0])
+    system.feed(X, y)
+    fresh = loop()
+    fresh.feed(X, y)
+    assert system.current == fresh.current
+
+
+def test_the_table_and_the_stream_have_one_dimension():
+    system = loop()
+    system.table.add(X[:10])
+    with pytest.raises(InvalidInput, match="12 features"):
+        system.feed(X[:10, :3], y[:10])
+    with pytest.raises(InvalidInput, match="12 features"):
+        system.search(X[:1, :3])
+    assert system.seen == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reservoir_size": 1}, "reservoir_size"),
+        ({"reservoir_size": "big"}, "reservoir_size"),
+        ({"trigger": "always"}, "`trigger` must be"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "seed"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        mihash.OnlineHashing(mihash.online.LSH(8), **options)
+
+
+def test_a_name_is_not_a_learner():
+    with pytest.raises(InvalidInput, match="`learner` must be an online learner"):
+        mihash.OnlineHashing("mihash")
+
+
+def test_one_class_so_far_is_no_error():
+    system = loop()
+    system.feed(X[:500], np.zeros(500, dtype=int))
+    assert system.updates == 1
+    assert all(check.decision.gain == 0 for check in system.history)
+    system.feed(X[500:], y[500:])
+    assert system.updates > 1
+
+
+def test_neighbours_of_one_s_own():
+    system = loop(neighbors=WithinDistance(2.0))
+    system.feed(X, None)
+    assert system.reservoir.neighborhood == WithinDistance(2.0)
+    assert system.updates > 1
+
+
+def test_seeds_of_the_reservoir():
+    systems = [loop(seed=seed) for seed in (0, 0, 1)]
+    for system in systems:
+        system.feed(X, y)
+    assert systems[0].current == systems[1].current
+    assert not np.array_equal(systems[0].reservoir.X, systems[2].reservoir.X)
+
+
+def test_reading_changes_nothing():
+    quiet, curious = loop(), loop()
+    quiet.feed(X, y)
+    for start in range(0, 2000, 90):
+        curious.feed(X[start : start + 90], y[start : start + 90])
+        _ = curious.current, curious.snapshot, curious.search(X[:1])
+    assert curious.current == quiet.current
+    assert curious.updates == quiet.updates
+
+
+def test_save_and_load_keep_the_table_and_the_triggers(tmp_path):
+    for trigger in (mihash.TriggerUpdate(-INFINITY, 60), mihash.FixedRate(70)):
+        system = loop(trigger)
+        system.table.add(X[:20], [f"key {i}" for i in range(20)])
+        system.feed(X[:333], y[:333])
+        system.save(tmp_path / "loop")
+        again = mihash.OnlineHashing.load(tmp_path / "loop")
+        assert again.trigger == trigger
+        assert np.array_equal(again.search(X[:5])[0], system.search(X[:5])[0])
+        assert repr(again) == repr(system)
+        assert again.current == system.current
+
+
+def test_damaged_files_are_refused(tmp_path):
+    system = loop()
+    system.feed(X[:200], y[:200])
+    system.save(tmp_path / "loop")
+    data = (tmp_path / "loop").read_bytes()
+    (tmp_path / "short").write_bytes(data[: len(data) // 2])
+    with pytest.raises(CorruptStore):
+        mihash.OnlineHashing.load(tmp_path / "short")
+    state.write(tmp_path / "other", {"a": 1})
+    with pytest.raises(CorruptStore, match="not a saved OnlineHashing"):
+        mihash.OnlineHashing.load(tmp_path / "other")
+    with pytest.raises(StoreError, match="Cannot read"):
+        mihash.OnlineHashing.load(tmp_path / "missing")
+
+
+class Rotating(mihash.online.OnlineLearner):
+    """Somebody's own learner: each block brings another random mapping."""
+
+    name = "rotating"
+    block_size = 50
+
+    def __init__(self, n_bits=8, seed=0):
+        super().__init__(n_bits, seed)
+
+    def begin(self, n_features):
+        self._blocks, self._shape = 0, (n_features, self.n_bits)
+
+    def current(self):
+        return LinearMapping(np.random.default_rng(self._blocks).standard_normal(self._shape))
+
+    def learn(self, X, y, reservoir, slots):  # noqa: ARG002
+        self._blocks += 1
+
+    def parameters(self):
+        return {"n_bits": self.n_bits, "seed": self.seed}
+
+    def learned(self):
+        return {"blocks": self._blocks}
+
+    def relearn(self, learned):
+        self._blocks = learned["blocks"]
+
+
+def test_a_learner_of_one_s_own(tmp_path):
+    fixed = loop(mihash.FixedRate(50), learner=Rotating())
+    triggered = loop(mihash.TriggerUpdate(0, 50), learner=Rotating())
+    for system in (fixed, triggered):
+        system.feed(X, y)
+    assert fixed.updates == 41
+    assert triggered.updates < 12  # new records of random mappings grow rare
+    triggered.save(tmp_path / "loop")
+    again = mihash.OnlineHashing.load(tmp_path / "loop", learner=Rotating())
+    assert again.snapshot == triggered.snapshot
+
+
+def test_a_copy_is_independent():
+    system = loop()
+    system.feed(X[:500], y[:500])
+    twin = copy.deepcopy(system)
+    system.feed(X[500:], y[500:])
+    assert twin.seen == 500
+    twin.feed(X[500:], y[500:])
+    assert twin.current == system.current

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import CorruptStore, InvalidInput
+from mihash.mapping import LinearMapping, mapping_from_state, multiply_rows
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(("d", "b"), [(3, 1), (128, 32), (100, 20), (513, 37)])
+def test_a_code_depends_on_its_vector_alone(d, b):
+    X = rng.standard_normal((700, d)).astype(np.float32)
+    W = rng.standard_normal((d, b)).astype(np.float32)
+    whole = multiply_rows(X, W)
+    assert np.allclose(whole, X.astype(float) @ W, atol=1e-3)
+    for size in (1, 63, 64, 65, 300):
+        rows = rng.permutation(700)[:size]
+        assert np.array_equal(multiply_rows(X[rows], W), whole[rows])
+
+
+def test_encode_is_the_sign_of_the_projection():
+    X, W, offset = rng.standard_normal((9000, 20)), rng.standard_normal((20, 13)), rng.standard_normal(13)
+    mapping = LinearMapping(W, offset)
+    bits = X @ W + offset > 0
+    assert (mihash.unpack(mapping.encode(X), 13) == bits).mean() > 0.9999
+    assert (mapping.n_bits, mapping.n_features) == (13, 20)
+    assert mapping.encode(np.zeros((0, 20))).shape == (0, 2)
+
+
+def test_zero_maps_to_bit_0():
+    assert LinearMapping(np.ones((1, 1))).encode([[0.0]]).item() == 0
+
+
+def test_a_mapping_is_frozen():
+    W = np.eye(3)
+    mapping = LinearMapping(W)
+    before = mapping.fingerprint
+    W[:] = 7
+    assert LinearMapping(mapping.weights, mapping.offset).fingerprint == before
+    with pytest.raises(ValueError, match="read-only"):
+        mapping.weights[0, 0] = 1
+
+
+def test_fingerprint_and_equality():
+    a, b = LinearMapping(np.eye(3)), LinearMapping(np.eye(3))
+    c = LinearMapping(np.eye(3), [0, 0, 1e-3])
+    assert a == b
+    assert hash(a) == hash(b)
+    assert a != c
+    assert a != "a"
+    assert len(a.fingerprint) == 32
+
+
+def test_distance():
+    a = LinearMapping(np.zeros((2, 2)))
+    assert a.distance(LinearMapping(np.zeros((2, 2)), [3, 4])) == 5
+    assert a.distance(LinearMapping(np.zeros((2, 3)))) == np.inf
+
+
+def test_round_trip():
+    mapping = LinearMapping(rng.standard_normal((4, 9)), rng.standard_normal(9))
+    assert mapping_from_state(mapping.state()) == mapping
+    with pytest.raises(CorruptStore, match="unknown kind 'cubic'"):
+        mapping_from_state({"kind": "cubic"})
+
+
+@pytest.mark.parametrize(
+    ("weights", "offset"),
+    [
+        (np.zeros(3), None),
+        (np.zeros((0, 2)), None),
+        ([[np.nan]], None),
+        (np.eye(2), [1.0]),
+        (np.eye(2), [1.0, np.inf]),
+    ],
+)
+def test_bad_parameters(weights, offset):
+    with pytest.raises(InvalidInput):
+        LinearMapping(weights, offset)
+
+
+def test_encode_refuses_other_widths_and_nan():
+    mapping = LinearMapping(np.eye(3))
+    with pytest.raises(InvalidInput, match="3 features"):
+        mapping.encode(np.zeros((1, 4)))
+    with pytest.raises(InvalidInput, match="NaN"):
+        mapping.encode([[0.0, 0.0, np.nan]])

@@ -1,0 +1,64 @@
+"""Rules about the package as a whole."""
+
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mihash
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(module.name for module in pkgutil.walk_packages(mihash.__path__, "mihash."))
+
+
+def test_every_public_name_is_there():
+    for name in mihash.__all__:
+        assert getattr(mihash, name) is not None
+    assert dir(mihash) == mihash.__all__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = mihash.nothing
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_is_what_a_module_defines(name):
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} has no docstring"
+    defined = {
+        key
+        for key, value in vars(module).items()
+        if getattr(value, "__module__", None) == name and callable(value) and not key.startswith("_")
+    }
+    assert set(module.__all__) <= set(vars(module))
+    functions = {key for key in defined if re.fullmatch(r"[a-z_]+", key)}
+    assert functions <= set(module.__all__), "a public function is missing from __all__"
+
+
+def test_import_is_light():
+    heavy = ("numba", "scipy", "sklearn", "matplotlib", "torch")
+    code = f"import sys, mihash; print([name for name in {heavy} if name in sys.modules])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "[]"
+
+
+def test_version_is_that_of_the_project():
+    assert f'version = "{mihash.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_layers():
+    result = subprocess.run(
+        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_nothing_is_pickled():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"\b(import pickle|allow_pickle=True|eval\(|joblib)", path.read_text()), path
