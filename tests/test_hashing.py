@@ -308,6 +308,32 @@ def test_a_learner_of_one_s_own(tmp_path):
     assert again.snapshot == triggered.snapshot
 
 
+class Eager(Rotating):
+    """A learner that wants its table updated at every block until 170 examples were seen."""
+
+    forced_until = 170
+
+
+@pytest.mark.parametrize(
+    ("trigger", "updates"),
+    [
+        (mihash.TriggerUpdate(INFINITY, 100), 1 + 3),  # at 50, 100 and 150
+        (mihash.FixedRate(100), 1 + 3 + 19),  # and at 200, 300, ..., 2000
+        (mihash.FixedRate(1000), 1 + 3 + 2),
+    ],
+)
+def test_a_learner_may_force_updates_at_its_start(trigger, updates):
+    for sizes in ([2000], [70, 30, 1900]):
+        system = loop(trigger, learner=Eager())
+        start = 0
+        for size in sizes:
+            system.feed(X[start : start + size], y[start : start + size])
+            start += size
+        assert system.updates == updates
+        assert [check.seen for check in system.history][:2] == [50, 100]
+        assert "asks for it" in system.history[0].decision.reason
+
+
 def test_a_copy_is_independent():
     system = loop()
     system.feed(X[:500], y[:500])

@@ -3,7 +3,7 @@ import pytest
 
 import mihash
 from mihash.errors import CorruptStore, InvalidInput
-from mihash.mapping import LinearMapping, mapping_from_state, multiply_rows
+from mihash.mapping import KernelMapping, LinearMapping, mapping_from_state, multiply_rows
 
 rng = np.random.default_rng(0)
 
@@ -78,6 +78,25 @@ def test_round_trip():
 def test_bad_parameters(weights, offset):
     with pytest.raises(InvalidInput):
         LinearMapping(weights, offset)
+
+
+def test_kernel_mapping():
+    X, anchors = rng.standard_normal((300, 5)) + 40, rng.standard_normal((12, 5)) + 40
+    W, offset = rng.standard_normal((12, 9)), rng.standard_normal(9)
+    mapping = KernelMapping(anchors, 1.5, W, offset)
+    squares = ((X[:, None] - anchors) ** 2).sum(axis=2)
+    bits = np.exp(-squares / (2 * 1.5**2)) @ W + offset > 0
+    assert (mihash.unpack(mapping.encode(X), 9) == bits).mean() > 0.999
+    assert (mapping.n_bits, mapping.n_features) == (9, 5)
+    rows = rng.permutation(300)[:77]
+    assert np.array_equal(mapping.encode(X[rows]), mapping.encode(X)[rows])
+    again = mapping_from_state(mapping.state())
+    assert again == mapping
+    assert mapping.distance(again) == 0
+    with pytest.raises(InvalidInput, match="12 anchors; got 11"):
+        KernelMapping(anchors, 1.5, W[:11])
+    with pytest.raises(InvalidInput, match="above 0"):
+        KernelMapping(anchors, 0.0, W)
 
 
 def test_encode_refuses_other_widths_and_nan():

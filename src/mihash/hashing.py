@@ -196,13 +196,16 @@ class OnlineHashing:
         done = 0
         check = (seen // interval + 1) * interval
         while (event := min(start + done + block, check)) <= start + len(X):
+            forced = False
             if event == start + done + block:
                 part = slice(done, done + block)
                 self._learn(X[part], None if y is None else y[part])
                 done += block
+                forced = event <= self.learner.forced_until
+            if event == check or forced:
+                part = slice(done, event - start)
+                self._check(event, X[part], None if y is None else y[part], forced)
             if event == check:
-                part = slice(done, check - start)
-                self._check(check, X[part], None if y is None else y[part])
                 check += interval
         return done
 
@@ -220,7 +223,7 @@ class OnlineHashing:
         reservoir.apply(X, y, slots)
         return learner, reservoir
 
-    def _check(self, seen: int, X: NDArray[np.float32], y: Labels) -> None:
+    def _check(self, seen: int, X: NDArray[np.float32], y: Labels, forced: bool) -> None:
         """Ask the trigger; rows that are not learned from yet are learned from by copies."""
         learner, gauge = self.learner, self._gauge
         if len(X):
@@ -228,10 +231,15 @@ class OnlineHashing:
             gauge = _Gauge(reservoir)
         current = learner.mapping
         moved = current.distance(self.snapshot) >= UNMOVED
-        decision = self.trigger.judge(moved, len(gauge.reservoir), lambda: gauge.measure(current, self.snapshot))
+        if forced and moved:
+            decision = Decision(True, float("nan"), f"{self.learner.name} asks for it at its start")
+        else:
+            decision = self.trigger.judge(
+                moved, len(gauge.reservoir), lambda: gauge.measure(current, self.snapshot)
+            )
         self.history.append(Check(seen, decision))
         if decision.update:
-            self._gauge.codes = gauge.current if gauge is self._gauge else None
+            self._gauge.codes = None if forced or gauge is not self._gauge else gauge.current
             self._accept(current)
 
     def _accept(self, mapping: HashMapping) -> None:

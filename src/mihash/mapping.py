@@ -6,6 +6,7 @@ Sec. 3.1 is simply a reference to one.
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,7 +17,14 @@ from . import validation
 from .errors import CorruptStore, InvalidInput
 from .state import State
 
-__all__ = ["HashMapping", "LinearMapping", "mapping_from_state", "multiply_rows"]
+__all__ = [
+    "HashMapping",
+    "KernelMapping",
+    "LinearMapping",
+    "kernel_features",
+    "mapping_from_state",
+    "multiply_rows",
+]
 
 Matrix = NDArray[np.float32]
 
@@ -179,7 +187,85 @@ class LinearMapping(HashMapping):
         return projections
 
 
-KINDS: dict[str, type[LinearMapping]] = {LinearMapping.kind: LinearMapping}
+class KernelMapping(HashMapping):
+    """Linear hash functions on a Gaussian kernel map: bit i is 1 where w_i . k(x) + offset_i > 0.
+
+    k(x) = exp(-||x - a||^2 / (2 width^2)), one number for each anchor a.
+
+    Parameters
+    ----------
+    anchors
+        The anchors (m, d); a copy is kept.
+    width
+        The kernel's width sigma.
+    weights
+        The matrix W (m, b).
+    offset
+        One number for each bit; zeros by default.
+
+    Examples
+    --------
+    >>> mapping = KernelMapping([[0.0], [3.0]], width=1.0, weights=np.eye(2), offset=[-0.5, -0.5])
+    >>> mapping.encode([[0.1], [2.9], [9.0]]).ravel()
+    array([1, 2, 0], dtype=uint8)
+    """
+
+    kind = "kernel"
+
+    def __init__(
+        self, anchors: ArrayLike, width: ArrayLike, weights: ArrayLike, offset: ArrayLike | None = None
+    ) -> None:
+        self._anchors = _frozen("anchors", anchors, ndim=2)
+        self._width = _frozen("width", np.reshape(width, 1), ndim=1)
+        self._linear = LinearMapping(weights, offset)
+        if self._linear.n_features != len(self._anchors):
+            raise InvalidInput(
+                f"`weights` must have a row for each of the {len(self._anchors)} anchors; "
+                f"got {self._linear.n_features}."
+            )
+        if self._width[0] <= 0:
+            raise InvalidInput(f"`width` must be above 0; got {self._width[0]}.")
+
+    @property
+    def n_bits(self) -> int:
+        """The code length b."""
+        return self._linear.n_bits
+
+    @property
+    def n_features(self) -> int:
+        """The dimension d of the vectors that it takes."""
+        return int(self._anchors.shape[1])
+
+    def arrays(self) -> dict[str, Matrix]:
+        """Return anchors, width, weights and offset."""
+        return {"anchors": self._anchors, "width": self._width, **self._linear.arrays()}
+
+    def project(self, X: Matrix) -> Matrix:
+        """Return k(X) W + offset, each row independent of the others to the last bit."""
+        return self._linear.project(kernel_features(X, self._anchors, float(self._width[0])))
+
+
+def kernel_features(X: Matrix, anchors: Matrix, width: float) -> Matrix:
+    """Return exp(-||x - a||^2 / (2 width^2)) for each row and anchor (n, m), rows independent of each other.
+
+    Examples
+    --------
+    >>> row, anchors = np.zeros((1, 2), dtype=np.float32), np.array([[0, 0], [1, 1]], dtype=np.float32)
+    >>> kernel_features(row, anchors, width=1.0).round(3)
+    array([[1.   , 0.368]], dtype=float32)
+    """
+    centre = anchors.mean(axis=0)
+    A, Z = anchors - centre, X - centre
+    squares = multiply_rows(Z, A.T)
+    squares *= -2
+    squares += np.einsum("ij,ij->i", Z, Z)[:, None]
+    squares += np.einsum("ij,ij->i", A, A)
+    np.maximum(squares, 0, out=squares)
+    squares *= np.float32(-0.5 / width**2)
+    return np.exp(squares, out=squares)
+
+
+KINDS: dict[str, Callable[..., HashMapping]] = {cls.kind: cls for cls in (LinearMapping, KernelMapping)}
 
 
 def mapping_from_state(state: State) -> HashMapping:

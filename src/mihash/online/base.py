@@ -47,6 +47,7 @@ class OnlineLearner(ABC):
     name: ClassVar[str]
     needs_labels: ClassVar[bool] = False
     block_size: int = 100
+    forced_until: int = 0  # up to so many examples, the table is updated at every block edge (App. D.2)
 
     def __init__(self, n_bits: int, seed: int) -> None:
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
