@@ -88,7 +88,7 @@ def test_a_check_in_mid_block_sees_every_example():
     reference.feed(X[:120], y[:120])
     assert shorter.current == reference.current
     decision = shorter.history[-1].decision
-    _, reservoir = reference._ahead(*reference._waiting)
+    _, reservoir = reference._learning._ahead(*reference._learning._waiting)
     assert decision.current == pytest.approx(
         mihash.quality(reference.current.encode(reservoir.X), reservoir.y, 16)
     )

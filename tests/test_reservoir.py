@@ -27,6 +27,7 @@ def test_is_algorithm_r():
     uniforms = np.random.Generator(np.random.PCG64(np.random.SeedSequence(3, spawn_key=(1,)))).random(200)
     reservoir.add(numbers(200))
     assert reservoir.X.ravel().astype(int).tolist() == oracles.reservoir(uniforms, 7)
+    assert reservoir.origin.tolist() == reservoir.X.ravel().tolist()
 
 
 def test_inclusion_is_uniform():
@@ -111,4 +112,5 @@ def test_bad_examples_change_nothing():
     after = reservoir.state()
     assert np.array_equal(before.pop("X"), after.pop("X"))
     assert np.array_equal(before.pop("y"), after.pop("y"))
+    assert np.array_equal(before.pop("origin"), after.pop("origin"))
     assert before == after

@@ -54,6 +54,7 @@ class Reservoir:
         self._measured_at = 0
         self._X: NDArray[np.float32] | None = None
         self._y: NDArray[Any] | None = None
+        self._origin = np.zeros(self.size, dtype=np.int64)
 
     def __len__(self) -> int:
         """Return how many examples are kept now."""
@@ -70,6 +71,11 @@ class Reservoir:
     def y(self) -> NDArray[Any] | None:
         """The labels of the kept examples, or None for a stream without labels."""
         return None if self._y is None else self._y[: len(self)]
+
+    @property
+    def origin(self) -> NDArray[np.int64]:
+        """Which example of the stream, counted from 0, is in each slot (n,)."""
+        return self._origin[: len(self)]
 
     @property
     def neighborhood(self) -> Neighborhood | None:
@@ -105,6 +111,7 @@ class Reservoir:
         self._X[slots[kept]] = X[kept]
         if self._y is not None and y is not None:
             self._y[slots[kept]] = y[kept]
+        self._origin[slots[kept]] = np.flatnonzero(kept) + self.seen
         self.seen += len(X)
         self._measure()
 
@@ -148,6 +155,7 @@ class Reservoir:
             "threshold": threshold,
             "X": None if self._X is None else self.X,
             "y": self.y,
+            "origin": self.origin,
         }
 
     def restore(self, state: State) -> None:
@@ -156,6 +164,8 @@ class Reservoir:
         self._measured_at = state["measured_at"]
         self._X = _grown(state["X"], self.size)
         self._y = _grown(state["y"], self.size)
+        self._origin = np.zeros(self.size, dtype=np.int64)
+        self._origin[: len(state["origin"])] = state["origin"]
         if self._fixed is None:
             threshold = state["threshold"]
             self._neighborhood = None if threshold is None else WithinDistance(threshold)

@@ -85,7 +85,7 @@ def test_a_step_has_the_exact_gradient():
         expected = oracles.mihash_step(
             before, X[t].astype(float), system.reservoir.X.astype(float), near, 1.0, 10.0
         )
-        ahead, _ = system._ahead(X[t : t + 1], y[t : t + 1])
+        ahead, _ = system._learning._ahead(X[t : t + 1], y[t : t + 1])
         step, wanted = ahead.current().weights - before, expected - before
         errors.append(np.linalg.norm(step - wanted) / max(np.linalg.norm(wanted), 1e-6))
     assert np.median(errors) < 1e-5
@@ -221,7 +221,7 @@ def test_the_released_gradient_is_another_one():
         system = mihash.OnlineHashing(learner, reservoir_size=50)
         system.feed(X[:100], y[:100])
         learner._W = hyperplanes(10, 8, seed=0)
-        ahead, _ = system._ahead(X[100:101], y[100:101])
+        ahead, _ = system._learning._ahead(X[100:101], y[100:101])
         steps.append((ahead.current().weights - learner._W).ravel())
     cosine = steps[0] @ steps[1] / np.linalg.norm(steps[0]) / np.linalg.norm(steps[1])
     assert 0.1 < abs(cosine) < 0.99

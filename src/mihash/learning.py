@@ -1,0 +1,153 @@
+"""One pass of a learner over a stream, with block edges at fixed example counts.
+
+A learner learns in blocks. Their edges stand at multiples of its block size, wherever the stream was cut into
+calls and wherever somebody looks: rows that do not fill a block wait, and who looks in mid-block sees copies that
+have gone ahead. So what is learned depends on the stream alone.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .mapping import HashMapping
+from .online import OnlineLearner
+from .reservoir import Reservoir
+from .state import State
+
+__all__ = ["Learning", "Moment"]
+
+Labels = NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point of the stream at which a decision is due.
+
+    Attributes
+    ----------
+    seen
+        How many examples have passed.
+    mapping
+        The mapping after them.
+    reservoir
+        The sample of them; in mid-block a copy.
+    forced
+        Whether the learner asks for an update here (App. D.2).
+    """
+
+    seen: int
+    mapping: HashMapping
+    reservoir: Reservoir
+    forced: bool
+
+
+class Learning:
+    """A learner and a reservoir that go through a stream together.
+
+    Parameters
+    ----------
+    learner
+        The online hashing method; it is moved.
+    reservoir
+        The sample of the stream; it is filled.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> learning = Learning(mihash.online.MIHash(8), mihash.Reservoir(50))
+    >>> X = np.random.default_rng(0).standard_normal((250, 4))
+    >>> [moment.seen for moment in learning.feed(X, X[:, 0] > 0, intervals=[90, 100])]
+    [90, 100, 180, 200]
+    """
+
+    def __init__(self, learner: OnlineLearner, reservoir: Reservoir) -> None:
+        self.learner = learner
+        self.reservoir = reservoir
+        self._waiting: tuple[NDArray[np.float32], Labels] | None = None
+        self._peeked: tuple[int, HashMapping] | None = None
+
+    @property
+    def seen(self) -> int:
+        """How many examples were fed."""
+        waiting = 0 if self._waiting is None else len(self._waiting[0])
+        return self.reservoir.seen + waiting
+
+    @property
+    def current(self) -> HashMapping:
+        """The mapping after every example fed so far, also those that wait for their block to fill."""
+        if self._waiting is None:
+            return self.learner.mapping
+        if self._peeked is None or self._peeked[0] != self.seen:
+            self._peeked = (self.seen, self._ahead(*self._waiting)[0].mapping)
+        return self._peeked[1]
+
+    def check(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[np.float32], Labels]:
+        """Return examples in the form that is learned from, or raise; nothing changes."""
+        vectors = validation.features("X", X, self.learner.n_features)
+        begun = self.reservoir
+        if self._waiting is not None and not len(begun):
+            begun = Reservoir(2)
+            begun.apply(*self._waiting, np.full(len(self._waiting[0]), -1))
+        vectors, labels = begun.check(vectors, y)
+        self.learner.check(labels)
+        return vectors, labels
+
+    def feed(self, X: ArrayLike, y: ArrayLike | None, intervals: Sequence[int]) -> Iterator[Moment]:
+        """Learn from examples, pausing at every multiple of each interval, and where the learner asks for it."""
+        vectors, labels = self.check(X, y)
+        self.learner.start(vectors.shape[1])
+        seen = self.seen
+        if self._waiting is not None:
+            vectors = np.concatenate([self._waiting[0], vectors])
+            labels = None if labels is None else np.concatenate([self._waiting[1], labels])
+            self._waiting = None
+        start, end, block = self.reservoir.seen, self.reservoir.seen + len(vectors), self.learner.block_size
+
+        def rows(first: int, last: int) -> tuple[NDArray[np.float32], Labels]:
+            part = slice(first - start, last - start)
+            return vectors[part], None if labels is None else labels[part]
+
+        edge = start + block
+        while (event := min(edge, *((seen // interval + 1) * interval for interval in intervals))) <= end:
+            forced = False
+            if event == edge:
+                self._learn(*rows(edge - block, edge))
+                edge += block
+                forced = event <= self.learner.forced_until
+            seen = event
+            if forced or any(event % interval == 0 for interval in intervals):
+                yield self._moment(event, *rows(edge - block, event), forced)
+        rest, rest_labels = rows(edge - block, end)
+        self._waiting = (rest.copy(), None if rest_labels is None else rest_labels.copy()) if len(rest) else None
+
+    def _moment(self, seen: int, X: NDArray[np.float32], y: Labels, forced: bool) -> Moment:
+        learner, reservoir = self._ahead(X, y) if len(X) else (self.learner, self.reservoir)
+        return Moment(seen, learner.mapping, reservoir, forced)
+
+    def _learn(self, X: NDArray[np.float32], y: Labels) -> None:
+        slots = self.reservoir.plan(len(X))
+        self.learner.learn(X, y, self.reservoir, slots)
+        self.reservoir.apply(X, y, slots)
+
+    def _ahead(self, X: NDArray[np.float32], y: Labels) -> tuple[OnlineLearner, Reservoir]:
+        """Return copies of learner and reservoir that have gone on by part of a block."""
+        ahead = Learning(self.learner.copy(), copy.deepcopy(self.reservoir))
+        ahead._learn(X, y)
+        return ahead.learner, ahead.reservoir
+
+    def state(self) -> State:
+        """Return learner, reservoir and the rows that wait."""
+        waiting = None if self._waiting is None else dict(zip("Xy", self._waiting, strict=True))
+        return {"learner": self.learner.state(), "reservoir": self.reservoir.state(), "waiting": waiting}
+
+    def restore(self, state: State) -> None:
+        """Go on where `state` was taken."""
+        self.learner.restore(state["learner"])
+        self.reservoir.restore(state["reservoir"])
+        waiting = state["waiting"]
+        self._waiting = None if waiting is None else (waiting["X"], waiting["y"])
