@@ -1,5 +1,6 @@
 """Measures quality on a reservoir again and again, redoing only what its replaced examples have changed."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,27 @@ __all__ = ["Gauge"]
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
-class Gauge:
-    """Q_R of a moving mapping and of a snapshot (Eq. 6), on a reservoir that changes a little between two looks.
+@dataclass
+class _Look:
+    """What is known of a mapping: its codes, whose they are, and its quality when so many examples were seen."""
 
-    It remembers the snapshot's codes and, where neighbours are not simply those of the same class, who is a
-    neighbour of whom; an example that is still in its slot is not encoded or compared again.
+    mapping: HashMapping
+    codes: NDArray[np.uint8]
+    coded: NDArray[np.int64]
+    seen: int = -1
+    quality: float = float("nan")
+
+
+class Gauge:
+    """Q_R (Eq. 6) of several mappings, on a reservoir that changes a little between two looks.
+
+    It remembers the codes of the mappings it has measured lately and, where neighbours are not simply those of the
+    same class, who is a neighbour of whom; an example that is still in its slot is not encoded or compared again.
+
+    Parameters
+    ----------
+    n_mappings
+        How many mappings are remembered: the current one and each snapshot.
 
     Examples
     --------
@@ -27,40 +44,31 @@ class Gauge:
     >>> reservoir = mihash.Reservoir(4)
     >>> reservoir.add([[-2.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [2.0, -1.0]], [0, 0, 1, 1])
     >>> good, bad = (mihash.mapping.LinearMapping(w) for w in ([[1.0], [0.0]], [[0.0], [1.0]]))
-    >>> [round(q, 3) for q in Gauge().measure(reservoir, good, bad)]
-    [0.918, 0.252]
+    >>> gauge = Gauge()
+    >>> round(gauge.measure(reservoir, good), 3), round(gauge.measure(reservoir, bad), 3)
+    (0.918, 0.252)
     """
 
-    def __init__(self) -> None:
-        self._snapshot: HashMapping | None = None
-        self._codes: NDArray[np.uint8] = np.empty((0, 0), dtype=np.uint8)
-        self._coded = _NOTHING  # which example of the stream each code belongs to
-        self._current: tuple[HashMapping, NDArray[np.uint8], NDArray[np.int64]] | None = None
+    def __init__(self, n_mappings: int = 2) -> None:
+        self.n_mappings = n_mappings
+        self._looks: dict[int, _Look] = {}
         self._rule: Neighborhood | None = None
         self._matrix: NDArray[np.bool_] = np.empty((0, 0), dtype=np.bool_)
         self._paired = _NOTHING
 
-    def measure(self, reservoir: Reservoir, current: HashMapping, snapshot: HashMapping) -> tuple[float, float]:
-        """Return Q_R of the current mapping and of the snapshot, on the same examples."""
-        neighbors = self._neighbors(reservoir)
-        codes = current.encode(reservoir.X)
-        before = quality(self._snapshot_codes(reservoir, snapshot), neighbors, snapshot.n_bits)
-        self._current = (current, codes, reservoir.origin.copy())
-        return quality(codes, neighbors, current.n_bits), before
-
-    def _snapshot_codes(self, reservoir: Reservoir, snapshot: HashMapping) -> NDArray[np.uint8]:
-        X, origin = reservoir.X, reservoir.origin
-        if self._snapshot is not snapshot:
-            self._snapshot, self._coded = snapshot, _NOTHING
-            self._codes = np.empty((0, -(-snapshot.n_bits // 8)), dtype=np.uint8)
-            if (
-                self._current is not None and self._current[0] is snapshot
-            ):  # the mapping measured last was accepted
-                _, self._codes, self._coded = self._current
-        self._codes, self._coded, stale = _fitted(self._codes, self._coded, origin)
-        if len(stale):
-            self._codes[stale] = snapshot.encode(X[stale])
-        return self._codes
+    def measure(self, reservoir: Reservoir, mapping: HashMapping) -> float:
+        """Return Q_R of a mapping on the reservoir as it is."""
+        look = self._looks.pop(id(mapping), None)
+        if look is None:
+            look = _Look(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8), _NOTHING)
+        self._looks[id(mapping)] = look  # used last, forgotten last
+        while len(self._looks) > self.n_mappings:
+            del self._looks[next(iter(self._looks))]
+        if look.seen != reservoir.seen:
+            look.codes, look.coded = _refreshed(look, reservoir)
+            look.quality = quality(look.codes, self._neighbors(reservoir), mapping.n_bits)
+            look.seen = reservoir.seen
+        return look.quality
 
     def _neighbors(self, reservoir: Reservoir) -> NDArray[Any]:
         """Return labels, or the matrix of neighbours with the rows and columns of new examples redone."""
@@ -81,14 +89,15 @@ class Gauge:
         return self._matrix
 
 
-def _fitted(
-    codes: NDArray[np.uint8], coded: NDArray[np.int64], origin: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return room for a code of each example, whose they will be, and which are still to be made."""
+def _refreshed(look: _Look, reservoir: Reservoir) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the codes of all examples, making only those that are missing, and whose they are."""
+    codes, coded, origin = look.codes, look.coded, reservoir.origin
     if len(codes) != len(origin):
-        grown = np.empty((len(origin), codes.shape[1]), dtype=np.uint8)
-        known = np.full(len(origin), -1, dtype=np.int64)
-        n = min(len(codes), len(origin))
-        grown[:n], known[:n] = codes[:n], coded[:n]
-        codes, coded = grown, known
-    return codes, origin.copy(), np.flatnonzero(coded != origin)
+        codes = np.zeros((len(origin), codes.shape[1]), dtype=np.uint8)
+        coded = np.full(len(origin), -1, dtype=np.int64)
+        n = min(len(look.codes), len(origin))
+        codes[:n], coded[:n] = look.codes[:n], look.coded[:n]
+    stale = np.flatnonzero(coded != origin)
+    if len(stale):
+        codes[stale] = look.mapping.encode_rows(reservoir.X[stale])
+    return codes, origin.copy()

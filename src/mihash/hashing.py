@@ -140,7 +140,7 @@ class OnlineHashing:
         y
             Class labels (n,), a 0/1 matrix (n, classes), or None; as the stream began, so it goes on.
         """
-        vectors, labels = self._learning.check(validation.features("X", X, self.table.n_features), y)
+        vectors, labels = self._learning.check(X, y, self.table.n_features)
         self._start(vectors.shape[1])
         for moment in self._learning.feed(vectors, labels, [self.trigger.interval]):
             self._decide(moment)
@@ -179,7 +179,10 @@ class OnlineHashing:
             decision = self.trigger.judge(
                 moved,
                 len(moment.reservoir),
-                lambda: self._gauge.measure(moment.reservoir, moment.mapping, snapshot),
+                lambda: (
+                    self._gauge.measure(moment.reservoir, moment.mapping),
+                    self._gauge.measure(moment.reservoir, snapshot),
+                ),
             )
         self.history.append(Check(moment.seen, decision))
         if decision.update:

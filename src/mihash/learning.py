@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import validation
 from .mapping import HashMapping
 from .online import OnlineLearner
 from .reservoir import Reservoir
@@ -61,7 +60,7 @@ class Learning:
     >>> import mihash
     >>> learning = Learning(mihash.online.MIHash(8), mihash.Reservoir(50))
     >>> X = np.random.default_rng(0).standard_normal((250, 4))
-    >>> [moment.seen for moment in learning.feed(X, X[:, 0] > 0, intervals=[90, 100])]
+    >>> [moment.seen for moment in learning.feed(*learning.check(X, X[:, 0] > 0), intervals=[90, 100])]
     [90, 100, 180, 200]
     """
 
@@ -86,20 +85,20 @@ class Learning:
             self._peeked = (self.seen, self._ahead(*self._waiting)[0].mapping)
         return self._peeked[1]
 
-    def check(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[np.float32], Labels]:
-        """Return examples in the form that is learned from, or raise; nothing changes."""
-        vectors = validation.features("X", X, self.learner.n_features)
+    def check(
+        self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
+    ) -> tuple[NDArray[np.float32], Labels]:
+        """Return examples in the form that `feed` takes, or raise; nothing changes."""
         begun = self.reservoir
         if self._waiting is not None and not len(begun):
             begun = Reservoir(2)
             begun.apply(*self._waiting, np.full(len(self._waiting[0]), -1))
-        vectors, labels = begun.check(vectors, y)
+        vectors, labels = begun.check(X, y, self.learner.n_features or n_features)
         self.learner.check(labels)
         return vectors, labels
 
-    def feed(self, X: ArrayLike, y: ArrayLike | None, intervals: Sequence[int]) -> Iterator[Moment]:
-        """Learn from examples, pausing at every multiple of each interval, and where the learner asks for it."""
-        vectors, labels = self.check(X, y)
+    def feed(self, vectors: NDArray[np.float32], labels: Labels, intervals: Sequence[int]) -> Iterator[Moment]:
+        """Learn from checked examples, pausing at multiples of each interval and where the learner asks for it."""
         self.learner.start(vectors.shape[1])
         seen = self.seen
         if self._waiting is not None:

@@ -29,7 +29,7 @@ __all__ = [
 Matrix = NDArray[np.float32]
 
 BLOCK_ROWS = 64
-_CHUNK_ROWS = 4096
+_CHUNK_BYTES = 1 << 20
 
 
 def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
@@ -86,11 +86,18 @@ class HashMapping(ABC):
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0."""
-        vectors = validation.features("X", X, self.n_features, allow_empty=True)
-        codes = np.empty((len(vectors), -(-self.n_bits // 8)), dtype=np.uint8)
-        for start in range(0, len(vectors), _CHUNK_ROWS):
-            part = slice(start, start + _CHUNK_ROWS)
-            codes[part] = np.packbits(self.project(vectors[part]) > 0, axis=1, bitorder="little")
+        vectors = validation.features("X", X, self.n_features, allow_empty=True, check=False)
+        return self.encode_rows(vectors, check=True)
+
+    def encode_rows(self, X: Matrix, check: bool = False) -> NDArray[np.uint8]:
+        """Return the codes of float32 vectors of the right width, a chunk at a time while it is in the cache."""
+        codes = np.empty((len(X), -(-self.n_bits // 8)), dtype=np.uint8)
+        rows = max(BLOCK_ROWS, _CHUNK_BYTES // (4 * self.n_features) // BLOCK_ROWS * BLOCK_ROWS)
+        for start in range(0, len(X), rows):
+            part = slice(start, start + rows)
+            if check:
+                validation.finite("X", X[part], start)
+            codes[part] = np.packbits(self.project(X[part]) > 0, axis=1, bitorder="little")
         return codes
 
     @cached_property
@@ -107,8 +114,8 @@ class HashMapping(ABC):
         mine, others = self.arrays(), other.arrays()
         if self.kind != other.kind or any(mine[name].shape != others[name].shape for name in mine):
             return float("inf")
-        squares = (np.square(mine[name].astype(np.float64) - others[name]).sum() for name in mine)
-        return float(np.sqrt(sum(squares)))
+        differences = ((mine[name] - others[name]).ravel() for name in mine)
+        return float(np.sqrt(sum(float(np.dot(part, part)) for part in differences)))
 
     def state(self) -> State:
         """Return what `mapping_from_state` makes the mapping from."""

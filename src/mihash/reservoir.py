@@ -120,9 +120,11 @@ class Reservoir:
         vectors, targets = self.check(X, y)
         self.apply(vectors, targets, self.plan(len(vectors)))
 
-    def check(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[np.float32], NDArray[Any] | None]:
+    def check(
+        self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[Any] | None]:
         """Return examples in the form that is kept, or raise; nothing changes."""
-        vectors = validation.features("X", X, None if self._X is None else self._X.shape[1])
+        vectors = validation.features("X", X, n_features if self._X is None else self._X.shape[1])
         if self._X is not None and (y is None) != (self._y is None):
             begun = "without" if self._y is None else "with"
             raise InvalidInput(f"The stream began {begun} labels `y`; go on as it began.")

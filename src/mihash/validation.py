@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidInput
 
-__all__ = ["boolean_matrix", "choice", "features", "integer", "labels", "number", "packed"]
+__all__ = ["boolean_matrix", "choice", "features", "finite", "integer", "labels", "number", "packed"]
 
 
 def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
@@ -61,9 +61,11 @@ def choice(name: str, value: Any, options: Sequence[str | None]) -> Any:
 
 
 def features(
-    name: str, X: ArrayLike, n_features: int | None = None, *, allow_empty: bool = False
+    name: str, X: ArrayLike, n_features: int | None = None, *, allow_empty: bool = False, check: bool = True
 ) -> NDArray[np.float32]:
     """Return feature vectors as a C-ordered float32 matrix (n, d) of finite numbers.
+
+    With ``check=False`` the numbers are looked at later, by `finite`.
 
     >>> features("X", [[1.0, float("nan")]])
     Traceback (most recent call last):
@@ -81,13 +83,22 @@ def features(
         raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {raw.shape}.")
     with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: refused below
         matrix = np.ascontiguousarray(raw, dtype=np.float32)
-    finite = np.isfinite(matrix)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite.all(axis=1))[0])
-        raise InvalidInput(
-            f"`{name}` must hold finite numbers; row {row} has a NaN or an infinity. Remove or repair it."
-        )
+    if check:
+        finite(name, matrix)
     return matrix
+
+
+def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0) -> None:
+    """Refuse a matrix with a NaN or an infinity, naming the row, counted from ``first_row``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = matrix.sum()  # not finite if any number is not; finite numbers may overflow it, so look again
+    if not np.isfinite(total):
+        rows = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        if len(rows):
+            raise InvalidInput(
+                f"`{name}` must hold finite numbers; row {first_row + rows[0]} has a NaN or an infinity. "
+                "Remove or repair it."
+            )
 
 
 def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:

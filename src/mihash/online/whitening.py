@@ -9,6 +9,7 @@ with small lambda have s near 0 and are left out, and A is never formed.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["Whitening"]
 Matrix = NDArray[np.float32]
 
 _MAX_ROWS = 2048
+_MAX_DIRECTIONS = 256
 _NEGLIGIBLE = 0.05
 _TINY = 1e-12
 
@@ -35,7 +37,7 @@ class Whitening:
     mean
         What is subtracted (d,).
     directions
-        Eigenvectors (d, r) of the covariance that matter.
+        Eigenvectors (d, r) of the covariance that matter, at most 256.
     damping
         s (r,): how much each of them is shortened, 0 for not at all and 1 for wholly.
     gain
@@ -46,6 +48,10 @@ class Whitening:
     directions: Matrix
     damping: Matrix
     gain: float = 1.0
+
+    @cached_property
+    def _back(self) -> Matrix:
+        return np.ascontiguousarray(self.directions.T)
 
     @classmethod
     def identity(cls, n_features: int) -> Self:
@@ -70,23 +76,21 @@ class Whitening:
         >>> Z.std(axis=0).round(1)
         array([0.6, 0.6, 0.6], dtype=float32)
         """
+        from scipy.linalg import eigh
+
         X = X[:_MAX_ROWS]
         n, d = X.shape
-        mean = X.mean(axis=0, dtype=np.float64)
+        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         centred = X - mean
-        if d <= n:
-            eigenvalues, V = np.linalg.eigh(centred.T @ centred / n)
-        else:  # the same eigenvalues from the smaller Gram matrix
-            eigenvalues, U = np.linalg.eigh(centred @ centred.T / n)
-            V = centred.T @ U / np.sqrt(n * np.maximum(eigenvalues, _TINY))
-        rho = shrinkage * max(float(eigenvalues.sum()) / d, _TINY)
+        small = centred.T @ centred if d <= n else centred @ centred.T  # the smaller one
+        last = (max(0, len(small) - _MAX_DIRECTIONS), len(small) - 1)
+        eigenvalues, U = eigh(small.astype(np.float64) / n, subset_by_index=last)
+        rho = shrinkage * max(float(np.trace(small, dtype=np.float64)) / n / d, _TINY)
         keep = eigenvalues > _NEGLIGIBLE * rho
-        damping = 1 - np.sqrt(rho / (eigenvalues[keep] + rho))
-        return cls(
-            mean.astype(np.float32),
-            np.ascontiguousarray(V[:, keep], dtype=np.float32),
-            damping.astype(np.float32),
-        )
+        eigenvalues, U = eigenvalues[keep], U[:, keep].astype(np.float32)
+        V = U if d <= n else centred.T @ (U / np.sqrt(n * eigenvalues).astype(np.float32))
+        damping = 1 - np.sqrt(rho / (eigenvalues + rho))
+        return cls(mean, np.ascontiguousarray(V), damping.astype(np.float32))
 
     def transform(self, X: Matrix) -> tuple[Matrix, Matrix]:
         """Return z (n, d) of unit length and the lengths ||A (x - mean)|| (n,) before that.
@@ -97,7 +101,7 @@ class Whitening:
         if len(self.damping):
             parts = multiply_rows(Z, self.directions)
             parts *= self.damping
-            Z -= multiply_rows(parts, self.directions.T)
+            Z -= multiply_rows(parts, self._back)
         lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         Z /= np.maximum(lengths, np.float32(_TINY))[:, None]
         return Z, np.maximum(lengths * np.float32(self.gain), np.float32(_TINY))

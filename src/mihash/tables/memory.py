@@ -111,7 +111,7 @@ class MemoryTable:
         if self._mapping is None:
             raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
         queries = validation.features("Q", Q, self._mapping.n_features, allow_empty=True)
-        return self.search_codes(self._mapping.encode(queries), k)
+        return self.search_codes(self._mapping.encode_rows(queries), k)
 
     def search_codes(
         self, query_codes: ArrayLike, k: int = 10, fingerprint: str | None = None
@@ -148,7 +148,7 @@ class MemoryTable:
         if self._words is None:
             self._words = np.empty((0, -(-n_bits // 64)), dtype=np.uint64)
         if self._n_coded < self._n and self._X is not None and self._mapping is not None:
-            codes = self._mapping.encode(self._X[self._n_coded : self._n])
+            codes = self._mapping.encode_rows(self._X[self._n_coded : self._n])
             self._words = _appended(self._words, self._n_coded, as_words(codes))
             self._n_coded = self._n
         return self._words[: self._n]
