@@ -1,0 +1,36 @@
+"""The clock: CPU time of contenders that take turns, so that a busy moment of the machine meets them all."""
+
+import time
+from collections.abc import Callable, Mapping
+
+__all__ = ["Contender", "best", "timed"]
+
+Contender = Callable[[], float]
+"""Does its work once and returns the CPU seconds that one unit of it took."""
+
+
+def timed(work: Callable[[], object], units: int = 1, repeats: int = 1) -> Contender:
+    """Return a contender whose work is ``units`` times what is reported on, such as examples or queries.
+
+    Work of microseconds is repeated, so that the clock's own call does not count.
+    """
+
+    def contend() -> float:
+        start = time.process_time()
+        for _ in range(repeats):
+            work()
+        return (time.process_time() - start) / (units * repeats)
+
+    return contend
+
+
+def best(contenders: Mapping[str, Contender], rounds: int) -> dict[str, float]:
+    """Return each contender's least seconds per unit over rounds in which every one runs once.
+
+    The first round also compiles and fills caches; the minimum leaves it out by itself.
+    """
+    times = {name: float("inf") for name in contenders}
+    for _ in range(rounds):
+        for name, contender in contenders.items():
+            times[name] = min(times[name], contender())
+    return times

@@ -1,0 +1,70 @@
+"""What a benchmark says: a table of times, ratios to one of its rows, and targets held or not."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Target", "console", "show", "show_load", "verdict"]
+
+console = Console(highlight=False)
+console.width = max(console.width, 110)
+
+_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bound on a row's ratio, or, where ``unit`` is given, on its time in that unit."""
+
+    least: float | None = None
+    most: float | None = None
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        """Say the bound in words."""
+        suffix = f" {self.unit}" if self.unit else "x"
+        return f"at least {self.least:g}{suffix}" if self.least is not None else f"at most {self.most:g}{suffix}"
+
+    def held(self, seconds: float, ratio: float) -> bool:
+        """Tell whether the measured row keeps the bound."""
+        value = seconds * _UNITS[self.unit] if self.unit else ratio
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def _number(value: float) -> str:
+    """Return three digits, or as many as stand before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def verdict(held: bool) -> str:
+    return "[green]held[/green]" if held else "[red]not held[/red]"
+
+
+def show(
+    title: str,
+    times: Mapping[str, float],
+    against: str,
+    unit: str,
+    targets: Mapping[str, Target] | None = None,
+) -> None:
+    """Print one row for each time in seconds, with its ratio to the row named ``against``."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("what")
+    table.add_column(unit, justify="right")
+    table.add_column(f"against {against}", justify="right")
+    table.add_column("target")
+    table.add_column("")
+    for what, seconds in times.items():
+        ratio = seconds / times[against]
+        target = (targets or {}).get(what)
+        judged = ("", "") if target is None else (str(target), verdict(target.held(seconds, ratio)))
+        table.add_row(what, _number(seconds * _UNITS[unit.split(maxsplit=1)[0]]), f"{_number(ratio)}x", *judged)
+    console.print(table)
+
+
+def show_load() -> None:
+    """Print how busy the machine is: above 1 for each core, cache and memory are shared with others."""
+    console.print(f"[dim]load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores[/dim]\n")
