@@ -5,12 +5,17 @@
 
 from ..errors import UnknownName
 from .base import OnlineLearner
+from .hcoh import HCOH
+from .hmoh import HMOH
 from .lsh import LSH
 from .mihash import MIHash
+from .osh import OSH
+from .sketchhash import SketchHash
 
-__all__ = ["LEARNERS", "LSH", "MIHash", "OnlineLearner", "learner_class"]
+__all__ = ["HCOH", "HMOH", "LEARNERS", "LSH", "OSH", "MIHash", "OnlineLearner", "SketchHash", "learner_class"]
 
-LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in (LSH, MIHash)}
+_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OSH, SketchHash, HCOH, HMOH)
+LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 
 
 def learner_class(name: str) -> type[OnlineLearner]:

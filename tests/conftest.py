@@ -1,0 +1,6 @@
+"""One BLAS thread for all tests: two of them on a busy machine wait for each other more than they work."""
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
