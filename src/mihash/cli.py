@@ -73,10 +73,11 @@ def demo(
     table = Table(title=f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}")
     for name in ("table updated", "mAP before", "mAP after", "mean mAP", "updates", "examples / s"):
         table.add_column(name, justify="left" if name == "table updated" else "right")
-    for name, run in (("at a fixed rate", result.fixed), ("by the trigger", result.triggered)):
-        figures = (run.precisions[0], run.precisions[-1], run.area)
-        rate = result.n_stream / run.learning_s
-        table.add_row(name, *(f"{figure:.3f}" for figure in figures), str(run.updates), f"{rate:,.0f}")
+    for name, branch in (("at a fixed rate", result.fixed), ("by the trigger", result.triggered)):
+        figures = (branch.precisions[0], branch.precisions[-1], branch.area)
+        table.add_row(
+            name, *(f"{figure:.3f}" for figure in figures), str(branch.updates), f"{result.rate(branch):,.0f}"
+        )
     console.print(table)
     path = output / "mihash-demo.png"
     draw(result, path)
