@@ -91,6 +91,28 @@ def mihash_step(W, x, X_reservoir, is_neighbor, learning_rate, scale, n_bins=Non
     return W + learning_rate * np.outer(x, by_projection)
 
 
+def released_step(W, x, X_reservoir, is_neighbor, learning_rate, scale):
+    """The step of the authors' release: sigmoids in (0, 1) in place of codes, and the factor 2 dropped."""
+    s_x = 1 / (1 + np.exp(-scale * (W.T @ x)))
+    s_r = 1 / (1 + np.exp(-scale * (X_reservoir @ W)))
+    n_bits = len(s_x)
+    distances = (n_bits - (2 * s_r - 1) @ (2 * s_x - 1)) / 2
+    slopes = np.array(information_slopes(distances, is_neighbor, n_bits))
+    by_projection = (slopes @ (-s_r / 2)) * scale * s_x * (1 - s_x)
+    return W + learning_rate * math.log(2) * np.outer(x, by_projection)
+
+
+def information_slopes(distances, is_neighbor, n_bits, h=1e-6):
+    """dI/dd for each distance, by differences."""
+    slopes = []
+    for r in range(len(distances)):
+        up, down = list(distances), list(distances)
+        up[r] += h
+        down[r] -= h
+        slopes.append((information(up, is_neighbor, n_bits) - information(down, is_neighbor, n_bits)) / (2 * h))
+    return slopes
+
+
 def reservoir(uniforms, size):
     """Algorithm R: the index of the example in each slot."""
     slots = []

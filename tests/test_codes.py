@@ -43,7 +43,9 @@ def test_bit_0_comes_first():
     assert mihash.pack([[1] + [0] * 8]).tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("wrong", [[[0, -1]], [[0.5]], [[np.nan]], [1, 0], [["a"]], np.zeros((2, 0)), [[2, 1]]])
+@pytest.mark.parametrize(
+    "wrong", [[[0, -1]], [[0.5]], [[np.nan]], [1, 0], [["a"]], [[1], [1, 0]], np.zeros((2, 0)), [[2, 1]]]
+)
 def test_pack_refuses(wrong):
     with pytest.raises(InvalidInput, match="`bits`"):
         mihash.pack(wrong)

@@ -1,4 +1,7 @@
 import copy
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -6,7 +9,7 @@ import pytest
 import mihash
 from checks import clusters
 from mihash import state
-from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError
+from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from mihash.mapping import LinearMapping
 from mihash.neighbors import WithinDistance
 
@@ -76,6 +79,24 @@ def test_decisions_are_those_of_the_trigger_alone():
             )
             assert decision.update == expected.update
             assert decision.gain == pytest.approx(expected.gain, abs=1e-12)
+
+
+def test_decisions_in_mid_block_are_those_of_the_trigger_alone():
+    for labels in (y, None):
+        system = loop(mihash.TriggerUpdate(0, 30))
+        snapshot = None
+        for start in range(0, 900, 30):
+            part = slice(start, start + 30)
+            before = snapshot
+            system.feed(X[part], None if labels is None else labels[part])
+            snapshot = system.snapshot
+            if before is None:
+                continue
+            waiting = system._learning._waiting
+            reservoir = system.reservoir if waiting is None else system._learning._ahead(*waiting)[1]
+            rule = reservoir.neighborhood if labels is None else None
+            expected = system.trigger.decide(system.current, before, reservoir.X, reservoir.y, neighbors=rule)
+            assert system.history[-1].decision.gain == pytest.approx(expected.gain, abs=1e-12)
 
 
 def test_a_check_in_mid_block_sees_every_example():
@@ -192,6 +213,9 @@ def test_the_table_and_the_stream_have_one_dimension():
         ({"reservoir_size": 1}, "reservoir_size"),
         ({"reservoir_size": "big"}, "reservoir_size"),
         ({"trigger": "always"}, "`trigger` must be"),
+        ({"table": "x"}, "`table` must be"),
+        ({"neighbors": np.eye(3)}, "`neighbors` must be"),
+        ({"neighbors": -1.0}, "`neighbors` must be"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
     ],
@@ -332,6 +356,139 @@ def test_a_learner_may_force_updates_at_its_start(trigger, updates):
         assert system.updates == updates
         assert [check.seen for check in system.history][:2] == [50, 100]
         assert "asks for it" in system.history[0].decision.reason
+
+
+def test_the_first_rows_may_wait_without_labels():
+    for _ in range(20):
+        system = loop()
+        system.feed(X[:5])
+        del system._learning.reservoir._y  # nothing of an empty reservoir is looked at
+        system._learning.reservoir._y = None
+        system.feed(X[5:10])
+        with pytest.raises(InvalidInput, match="began without labels"):
+            system.feed(X[10:12], y[10:12])
+        assert system.seen == 10
+
+
+@pytest.mark.parametrize("rule", [WithinDistance(2.5), 2.5])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_neighbours_of_one_s_own_are_saved(rule, labelled, tmp_path):
+    labels = y if labelled else None
+    whole = loop(neighbors=rule)
+    whole.feed(X, labels)
+    part = loop(neighbors=rule)
+    part.feed(X[:850], None if labels is None else labels[:850])
+    part.save(tmp_path / "loop")
+    again = mihash.OnlineHashing.load(tmp_path / "loop")
+    again.feed(X[850:], None if labels is None else labels[850:])
+    assert again.reservoir.neighborhood == WithinDistance(2.5)
+    assert again.current == whole.current
+    assert again.snapshot == whole.snapshot
+
+
+def test_a_rule_of_one_s_own_class_is_not_saved(tmp_path):
+    class Never:
+        def between(self, X, y, X_other, y_other):  # noqa: ARG002
+            return np.zeros((len(X), len(X_other)), dtype=bool)
+
+    system = loop(neighbors=Never())
+    system.feed(X[:200])
+    assert system.updates == 1
+    with pytest.raises(InvalidInput, match="Only the rules of"):
+        system.save(tmp_path / "loop")
+
+
+@pytest.mark.parametrize("size", [1e19, 1e30, -1e16])
+@pytest.mark.parametrize("whiten", [None, 2.0])
+def test_numbers_too_large_for_arithmetic_are_refused(size, whiten):
+    system = loop(whiten=whiten)
+    system.feed(X[:300])
+    rows = X[300:310].copy()
+    rows[3, 5] = size
+    with pytest.raises(InvalidInput, match="row 3 is longer"):
+        system.feed(rows)
+    assert system.seen == 300
+    system.feed(X[300:])
+    system.feed(X[:200] * 1e14)
+    assert np.isfinite(system.current.weights).all()
+
+
+class Failing(mihash.MemoryTable):
+    """A table whose second rebuild fails."""
+
+    rebuilds = 0
+
+    def rebuild(self, mapping):
+        self.rebuilds += 1
+        if self.rebuilds == 2:
+            raise OSError("disk full")
+        super().rebuild(mapping)
+
+
+def test_an_update_that_fails_loses_and_doubles_nothing():
+    system, plain = loop(mihash.FixedRate(100), table=Failing()), loop(mihash.FixedRate(100))
+    plain.feed(X, y)
+    system.feed(X[:50], y[:50])
+    with pytest.raises(OSError, match="disk full"):
+        system.feed(X[50:400], y[50:400])
+    assert system.seen == 400  # nothing is lost: what was not learned from waits
+    assert system.updates == 1
+    assert not system.history
+    system.feed(X[400:], y[400:])
+    assert system.current == plain.current
+    assert system.snapshot == plain.snapshot
+    assert system.updates == plain.updates - 1
+
+
+def test_codes_alone_cannot_be_the_table():
+    table = mihash.MemoryTable.from_codes(np.zeros((3, 2), np.uint8), n_bits=16)
+    with pytest.raises(InvalidInput, match="codes alone"):
+        loop(table=table)
+
+
+def test_the_initial_table_counts_as_soon_as_something_is_stored():
+    system = loop()
+    system.table.add(X[:3])
+    assert system.updates == 1
+
+
+def test_an_update_by_hand_is_in_the_history():
+    system = loop(mihash.TriggerUpdate(INFINITY))
+    system.feed(X[:150], y[:150])
+    system.update()
+    assert system.history[-1].decision.reason == "somebody asked for it"
+    assert system.snapshot == system.current
+
+
+def test_an_unknown_learner_is_named(tmp_path):
+    system = loop(learner=Rotating())
+    system.feed(X[:60], y[:60])
+    system.save(tmp_path / "loop")
+    with pytest.raises(UnknownName, match="no learner 'rotating'"):
+        mihash.OnlineHashing.load(tmp_path / "loop")
+
+
+def test_threads_of_blas_do_not_change_the_bits():
+    code = """
+import numpy as np, mihash
+rng = np.random.default_rng(0)
+y = rng.integers(0, 5, 3000)
+X = rng.standard_normal((5, 200))[y] + rng.standard_normal((3000, 200))
+system = mihash.OnlineHashing(mihash.online.MIHash(32), reservoir_size=500)
+system.feed(X, y)
+print(system.current.fingerprint, system.updates)
+"""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(outputs) == 1
 
 
 def test_a_copy_is_independent():

@@ -62,6 +62,7 @@ def test_the_last_two_distances_have_bins_of_their_own():
         ([], [], 8),
         ([1.0], [True, False], 8),
         ([1.0], [True], 0),
+        (["a"], [True], 8),
     ],
 )
 def test_bad_input(distances, mask, n_bits):
@@ -107,6 +108,33 @@ def test_gradient_is_the_derivative(rule):
         numeric = np.array([central_difference(value, axis) for axis in np.eye(n_bits)])
         assert np.linalg.norm(gradient - numeric) <= 1e-6 * np.linalg.norm(numeric)
         assert np.allclose(gradient, oracles.information_gradient(code, codes, mask, n_bins), atol=1e-12)
+
+
+def test_gradient_on_the_centres_of_bins():
+    """Saturated codes: every distance is whole, and Eq. 10 is taken to the right."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        codes, code = np.sign(rng.standard_normal((12, 6))), np.sign(rng.standard_normal(6))
+        mask = rng.random(12) > 0.5
+        if mask.all() or not mask.any():
+            continue
+        expected = oracles.information_gradient(code, codes, mask)
+        assert np.allclose(mutual_information_gradient(code, codes, mask), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("code", "codes", "mask"),
+    [
+        ([np.nan, 0], [[0, 0]], [True]),
+        ([2, 0], [[0, 0]], [True]),
+        ([0, 0], [[0, 0, 0]], [True]),
+        ([0, 0], [[0, 0]], [True, False]),
+        (["a", "b"], [[0, 0]], [True]),
+    ],
+)
+def test_gradient_refuses(code, codes, mask):
+    with pytest.raises(InvalidInput):
+        mutual_information_gradient(code, codes, mask)
 
 
 @pytest.mark.parametrize(("n", "n_bits"), [(2, 1), (23, 7), (40, 64), (31, 130)])
@@ -161,3 +189,5 @@ def test_quality_refuses():
         quality(codes, np.zeros((3, 2)), 8)
     with pytest.raises(InvalidInput, match="empty"):
         quality(codes[:0], [], 8)
+    with pytest.raises(InvalidInput, match="1 to 32766"):
+        quality(np.zeros((2, 5000), np.uint8), [0, 1], 40_000)

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,7 @@ def test_a_mapping_is_frozen():
     before = mapping.fingerprint
     W[:] = 7
     assert LinearMapping(mapping.weights, mapping.offset).fingerprint == before
+    assert copy.deepcopy(mapping) is copy.copy(mapping) is mapping
     with pytest.raises(ValueError, match="read-only"):
         mapping.weights[0, 0] = 1
 

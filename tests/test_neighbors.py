@@ -50,6 +50,18 @@ def test_within_distance():
         WithinDistance(-1.0)
 
 
+def test_copies_are_at_distance_0():
+    copies = np.repeat(X, 2, axis=0) + 30
+    assert WithinDistance(0.0).between(copies, None, copies, None).sum(axis=1).tolist() == [2] * 80
+
+
+@pytest.mark.parametrize("fraction", [0, -3, 5, "much"])
+def test_bad_fractions(fraction):
+    for call in (lambda: within_fraction(X, fraction), lambda: nearest_fraction(X, X, fraction)):
+        with pytest.raises(InvalidInput, match="fraction"):
+            call()
+
+
 def test_threshold_is_the_quantile_of_pairs():
     pairs = brute_distances(X, X)[np.triu_indices(len(X), 1)]
     threshold = within_fraction(X, 0.05).threshold

@@ -81,8 +81,12 @@ def test_neighbourhood_by_labels_and_by_distance():
     assert labelled.neighborhood == SameLabel()
     assert plain.neighborhood == within_fraction(plain.X)
     threshold = plain.neighborhood
-    plain.add(X[:5])
+    plain.add(X[:19])
     assert plain.neighborhood == threshold  # the stream has grown by less than a tenth
+    plain.add(X[:1])
+    assert plain.neighborhood == within_fraction(plain.X) != threshold  # by a tenth
+    with pytest.raises(ValueError, match="read-only"):
+        plain.X[0] = 0
     fixed = mihash.Reservoir(50, neighbors=WithinDistance(0.5))
     fixed.add(X)
     assert fixed.neighborhood == WithinDistance(0.5)

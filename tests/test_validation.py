@@ -37,6 +37,7 @@ def test_number_bounds():
         ([[1.0, np.nan]], "row 0 has a NaN or an infinity"),
         (np.array([[1.0], [np.inf]]), "row 1 has a NaN or an infinity"),
         ([[1e300]], "row 0 has a NaN or an infinity"),
+        ([[1.0], [1e16]], "row 1 is longer"),
         ([1.0, 2.0], r"reshape\(1, -1\)"),
         ([[1.0], [1.0, 2.0]], "rows of one length"),
         (np.zeros((0, 3)), "must not be empty"),
@@ -62,7 +63,9 @@ def test_features_convert():
     ("y", "message"),
     [
         ([0, 1], "one label for each of the 3 rows; got 2"),
-        (["a", "b", "c"], "integers"),
+        (["a", "b", "c"], "return_inverse"),
+        ([1e300, 0, 0], "integers"),
+        (np.full(3, 2**63, dtype=np.uint64), "integers"),
         ([0.5, 1, 2], "integers"),
         ([[0, 2]] * 3, "0 or 1"),
         (np.zeros((3, 1, 1)), "shape"),
@@ -75,6 +78,7 @@ def test_labels_refuse(y, message):
 
 def test_labels_convert():
     assert validation.labels("y", np.array([1.0, 2.0]), 2).dtype == np.int64
+    assert validation.labels("y", [[3], [4]], 2).tolist() == [3, 4]
     assert validation.labels("y", np.array([[True, False]]), 1).tolist() == [[1, 0]]
 
 

@@ -90,7 +90,7 @@ def main() -> None:
 
     try:
         app()
-    except MIHashError as error:
+    except (MIHashError, OSError) as error:
         if "--debug" in sys.argv:
             traceback.print_exc()
         typer.echo(f"mihash: {error}", err=True)

@@ -28,7 +28,7 @@ def pack(bits: ArrayLike) -> NDArray[np.uint8]:
     array([[1, 1],
            [2, 0]], dtype=uint8)
     """
-    raw = np.asarray(bits)
+    raw = validation.array("bits", bits)
     if raw.ndim != 2 or raw.shape[1] == 0:
         raise InvalidInput(f"`bits` must have shape (n, b) with b at least 1; got {raw.shape}.")
     if raw.dtype.kind != "b":

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from .information import quality
 from .mapping import HashMapping
-from .neighbors import Neighborhood, SameLabel
+from .neighbors import Neighborhood, SameLabel, neighborhood_from_state, neighborhood_state
 from .reservoir import Reservoir
+from .state import State
 
 __all__ = ["Gauge"]
 
@@ -69,6 +70,17 @@ class Gauge:
             look.quality = quality(look.codes, self._neighbors(reservoir), mapping.n_bits)
             look.seen = reservoir.seen
         return look.quality
+
+    def state(self) -> State:
+        """Return who is a neighbour of whom, so that rounding decides no pair anew after a resume."""
+        rule = None if self._rule is None else neighborhood_state(self._rule)
+        return {"rule": rule, "matrix": np.packbits(self._matrix), "paired": self._paired}
+
+    def restore(self, state: State) -> None:
+        """Go on with the neighbours that `state` returned."""
+        n, rule = len(state["paired"]), state["rule"]
+        self._rule, self._paired = None if rule is None else neighborhood_from_state(rule), state["paired"]
+        self._matrix = np.unpackbits(state["matrix"], count=n * n).reshape(n, n).astype(np.bool_)
 
     def _neighbors(self, reservoir: Reservoir) -> NDArray[Any]:
         """Return labels, or the matrix of neighbours with the rows and columns of new examples redone."""

@@ -6,6 +6,7 @@ whether the table is worth recomputing. Queries are answered with the table as i
 
 import os
 from collections import deque
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import state as saved
 from . import validation
-from .errors import CorruptStore, InvalidInput, NotReady
+from .errors import CorruptStore, InvalidInput, MIHashError, NotReady
 from .gauge import Gauge
 from .learning import Learning, Moment
 from .mapping import HashMapping, mapping_from_state
@@ -55,7 +56,8 @@ class OnlineHashing:
     seed
         Seeds the reservoir.
     neighbors
-        A rule of `mihash.neighbors` in place of the usual ones (labels, or the 5 % closest pairs without them).
+        A rule of `mihash.neighbors`, or a Euclidean threshold, in place of the usual rules (labels, or the 5 %
+        closest pairs without them).
 
     Notes
     -----
@@ -86,17 +88,21 @@ class OnlineHashing:
         table: HashTable | None = None,
         seed: int = 0,
         *,
-        neighbors: Neighborhood | None = None,
+        neighbors: Neighborhood | float | None = None,
     ) -> None:
         if not isinstance(learner, OnlineLearner):
             raise InvalidInput(f"`learner` must be an online learner, such as online.MIHash(); got {learner!r}.")
         if not isinstance(trigger, Trigger):
             raise InvalidInput(f"`trigger` must be TriggerUpdate() or FixedRate(); got {trigger!r}.")
+        if table is not None and not all(hasattr(table, name) for name in ("add", "rebuild", "search", "mapping")):
+            raise InvalidInput(f"`table` must be a hash table, such as MemoryTable(); got {table!r}.")
+        if table is not None and len(table) and table.n_features is None:
+            raise InvalidInput("`table` must hold vectors: codes alone cannot be recomputed.")
         self.trigger = trigger
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
         self._learning = Learning(learner, Reservoir(size, seed, neighbors))
-        self.updates = 0
+        self._updates = 0
         self.history: deque[Check] = deque(maxlen=_HISTORY)
         self._snapshot: HashMapping | None = None
         self._gauge = Gauge()
@@ -115,6 +121,12 @@ class OnlineHashing:
     def seen(self) -> int:
         """How many examples were fed."""
         return self._learning.seen
+
+    @property
+    def updates(self) -> int:
+        """How often the hash table was computed so far, the initial table counted (201 = 200 + 1)."""
+        self._start_from_table()
+        return self._updates
 
     @property
     def current(self) -> HashMapping:
@@ -142,8 +154,9 @@ class OnlineHashing:
         """
         vectors, labels = self._learning.check(X, y, self.table.n_features)
         self._start(vectors.shape[1])
-        for moment in self._learning.feed(vectors, labels, [self.trigger.interval]):
-            self._decide(moment)
+        with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
+            for moment in moments:
+                self._decide(moment)
 
     def search(self, Q: ArrayLike, k: int = 10) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Return keys and distances (n_queries, min(k, items)) of the nearest stored items, nearest first.
@@ -160,6 +173,7 @@ class OnlineHashing:
     def update(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""
         self._accept(self.current)
+        self.history.append(Check(self.seen, Decision(True, float("nan"), "somebody asked for it")))
 
     def _start(self, n_features: int) -> None:
         if self._snapshot is None:
@@ -184,14 +198,14 @@ class OnlineHashing:
                     self._gauge.measure(moment.reservoir, snapshot),
                 ),
             )
-        self.history.append(Check(moment.seen, decision))
         if decision.update:
             self._accept(moment.mapping)
+        self.history.append(Check(moment.seen, decision))
 
     def _accept(self, mapping: HashMapping) -> None:
         self.table.rebuild(mapping)
         self._snapshot = mapping
-        self.updates += 1
+        self._updates += 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a file: learner, reservoir, trigger, table, and examples that wait.
@@ -208,6 +222,7 @@ class OnlineHashing:
             raise InvalidInput(f"Only {', '.join(_TRIGGERS)} can be saved; the trigger is a {kind}.")
         state = {
             "learning": self._learning.state(),
+            "gauge": self._gauge.state(),
             "trigger": {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
             "table": table(),
             "updates": self.updates,
@@ -222,20 +237,23 @@ class OnlineHashing:
         state = saved.read(path)
         try:
             return cls._from_state(state, learner)
+        except MIHashError:
+            raise
         except (KeyError, TypeError) as error:
             raise CorruptStore(f"{path} is not a saved OnlineHashing: {error!r}.") from error
 
     @classmethod
     def _from_state(cls, state: State, learner: OnlineLearner | None) -> Self:
         learning, trigger = state["learning"], dict(state["trigger"])
-        if learner is None:
+        if learner is None:  # for a class of one's own, the error names the known ones and `load` takes a learner
             learner = learner_class(learning["learner"]["name"])(**learning["learner"]["parameters"])
         table = MemoryTable()
         table.restore(state["table"])
         rule = _TRIGGERS[trigger.pop("kind")](**trigger)
         system = cls(learner, rule, learning["reservoir"]["size"], table)
         system._learning.restore(learning)
-        system.updates = state["updates"]
+        system._gauge.restore(state["gauge"])
+        system._updates = state["updates"]
         system.history.extend(Check(seen, Decision(**decision)) for seen, decision in state["history"])
         if state["snapshot"] is not None:
             system._snapshot = mapping_from_state(state["snapshot"])

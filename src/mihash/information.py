@@ -21,6 +21,8 @@ __all__ = ["mutual_information", "mutual_information_gradient", "quality"]
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
+MOST_BITS = 32_766  # a distance, and the same behind all others, fit into 16 bits
+
 
 def mutual_information(
     distances: ArrayLike,
@@ -55,10 +57,8 @@ def mutual_information(
     n_bits = validation.integer("n_bits", n_bits, minimum=1)
     n_bins = n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
     validation.choice("form", form, ("distance", "neighborhood"))
-    values = np.asarray(distances, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0:
-        raise InvalidInput(f"`distances` must be a non-empty vector; got shape {values.shape}.")
-    if not (np.isfinite(values).all() and values.min() >= 0 and values.max() <= n_bits):
+    values = validation.numbers("distances", distances, ndim=1)
+    if not (values.min() >= 0 and values.max() <= n_bits):
         raise InvalidInput(f"`distances` must lie between 0 and n_bits = {n_bits}.")
     mask = validation.boolean_matrix("is_neighbor", np.atleast_2d(is_neighbor), (1, len(values)))[0]
     joint = _joint(values, mask, n_bits, n_bins)
@@ -93,11 +93,12 @@ def mutual_information_gradient(
     >>> gradient.round(3)
     array([0.427, 0.05 ])
     """
-    phi = np.asarray(code, dtype=np.float64)
-    others = np.asarray(codes, dtype=np.float64)
+    phi, others = _relaxed("code", code, 1), _relaxed("codes", codes, 2)
     n_bits = len(phi)
+    if others.shape[1] != n_bits:
+        raise InvalidInput(f"`codes` must have {n_bits} bits, as `code` has; got {others.shape[1]}.")
     n_bins = n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
-    mask = np.asarray(is_neighbor, dtype=np.bool_)
+    mask = validation.boolean_matrix("is_neighbor", np.atleast_2d(is_neighbor), (1, len(others)))[0]
     if mask.all() or not mask.any():
         return np.zeros(n_bits)
     distances = (n_bits - others @ phi) / 2
@@ -106,7 +107,8 @@ def mutual_information_gradient(
     p = prior * p_pos + (1 - prior) * p_neg
     slopes = np.empty_like(distances)
     for side, share, p_side in ((mask, prior, p_pos), (~mask, 1 - prior, p_neg)):
-        weights = share * (_log2(p_side) - _log2(p))  # dI / dp_k of this side, Eq. 12-14
+        # dI / dp_k of this side, Eq. 12-14; a bin that holds none of it has no share to give.
+        weights = np.where(p_side > 0, share * (_log2(p_side) - _log2(p)), 0.0)
         slopes[side] = histogram_slope(weights, distances[side], n_bits, n_bins)
     gradient: Floats = slopes @ (-others / 2)  # dd / dPhi(x) = -Phi(x') / 2, Eq. 15-17
     return gradient
@@ -132,6 +134,7 @@ def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
     >>> round(mihash.quality(codes, [0, 0, 1, 1], n_bits=4), 4)
     0.9183
     """
+    validation.integer("n_bits", n_bits, minimum=1, maximum=MOST_BITS)
     words = as_words(validation.packed("codes", codes, n_bits))
     n = len(words)
     if n == 0:
@@ -145,6 +148,13 @@ def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
         matrix = validation.boolean_matrix("neighbors", given, (n, n)).view(np.uint8)
     total = _total_information(np.ascontiguousarray(words.T), y, matrix, n_bits, _x_log2_x(n))
     return float(total / n)
+
+
+def _relaxed(name: str, values: ArrayLike, ndim: int) -> Floats:
+    codes = validation.numbers(name, values, ndim)
+    if not (np.abs(codes) <= 1).all():
+        raise InvalidInput(f"`{name}` must hold relaxed bits between -1 and 1.")
+    return codes
 
 
 def _joint(distances: Floats, mask: NDArray[np.bool_], n_bits: int, n_bins: int) -> Floats:

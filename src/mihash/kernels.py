@@ -1,4 +1,4 @@
-"""How hot loops are compiled: one decorator for all, and the population count that NumPy's loop would hide.
+"""How hot loops are run: one decorator that compiles them, the population count, and one thread for BLAS.
 
 Every kernel is compiled at its first call, releases the interpreter lock, and is cached on disk where a
 folder for that can be written; where none can be (a read-only install without a home), it is compiled anew
@@ -6,13 +6,15 @@ in each process.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import numba
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["jit", "jit_reordering", "popcount"]
+__all__ = ["jit", "jit_reordering", "one_thread", "popcount"]
 
 Kernel = Callable[..., Any]
 
@@ -41,6 +43,22 @@ def _compile(function: Kernel, fastmath: Any) -> Kernel:
     except RuntimeError:  # Numba found no folder that it may write its cache to
         kernel = numba.njit(cache=False, **options)(function)
     return kernel
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread inside a ``with``: small products are faster so, and factorisations repeatable.
+
+    Eigenvectors depend in their last bits on the number of threads, and learning would carry that on.
+    """
+    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _controller() -> Any:
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()
 
 
 def _popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- the signature is Numba's

@@ -5,17 +5,17 @@ calls and wherever somebody looks: rows that do not fill a block wait, and who l
 have gone ahead. So what is learned depends on the stream alone.
 """
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .kernels import one_thread
 from .mapping import HashMapping
 from .online import OnlineLearner
-from .reservoir import Reservoir
+from .reservoir import Reservoir, same_kind
 from .state import State
 
 __all__ = ["Learning", "Moment"]
@@ -69,6 +69,7 @@ class Learning:
         self.reservoir = reservoir
         self._waiting: tuple[NDArray[np.float32], Labels] | None = None
         self._peeked: tuple[int, HashMapping] | None = None
+        self._looked = 0  # decisions up to here are made
 
     @property
     def seen(self) -> int:
@@ -89,40 +90,42 @@ class Learning:
         self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
     ) -> tuple[NDArray[np.float32], Labels]:
         """Return examples in the form that `feed` takes, or raise; nothing changes."""
-        begun = self.reservoir
-        if self._waiting is not None and not len(begun):
-            begun = Reservoir(2)
-            begun.apply(*self._waiting, np.full(len(self._waiting[0]), -1))
-        vectors, labels = begun.check(X, y, self.learner.n_features or n_features)
+        vectors, labels = self.reservoir.check(X, y, self.learner.n_features or n_features)
+        if self._waiting is not None:
+            same_kind("y", labels, self._waiting[1])
         self.learner.check(labels)
         return vectors, labels
 
-    def feed(self, vectors: NDArray[np.float32], labels: Labels, intervals: Sequence[int]) -> Iterator[Moment]:
+    def feed(self, vectors: NDArray[np.float32], labels: Labels, intervals: Sequence[int]) -> Generator[Moment]:
         """Learn from checked examples, pausing at multiples of each interval and where the learner asks for it."""
         self.learner.start(vectors.shape[1])
-        seen = self.seen
         if self._waiting is not None:
             vectors = np.concatenate([self._waiting[0], vectors])
             labels = None if labels is None else np.concatenate([self._waiting[1], labels])
-            self._waiting = None
         start, end, block = self.reservoir.seen, self.reservoir.seen + len(vectors), self.learner.block_size
 
         def rows(first: int, last: int) -> tuple[NDArray[np.float32], Labels]:
             part = slice(first - start, last - start)
             return vectors[part], None if labels is None else labels[part]
 
-        edge = start + block
-        while (event := min(edge, *((seen // interval + 1) * interval for interval in intervals))) <= end:
-            forced = False
-            if event == edge:
-                self._learn(*rows(edge - block, edge))
-                edge += block
-                forced = event <= self.learner.forced_until
-            seen = event
-            if forced or any(event % interval == 0 for interval in intervals):
-                yield self._moment(event, *rows(edge - block, event), forced)
-        rest, rest_labels = rows(edge - block, end)
-        self._waiting = (rest.copy(), None if rest_labels is None else rest_labels.copy()) if len(rest) else None
+        try:
+            while (event := self._next_event(intervals)) <= end:
+                forced = False
+                if event == self.reservoir.seen + block:
+                    self._learn(*rows(event - block, event))
+                    forced = event <= self.learner.forced_until
+                self._looked = event
+                if forced or any(event % interval == 0 for interval in intervals):
+                    yield self._moment(event, *rows(self.reservoir.seen, event), forced)
+        finally:  # also when whoever decides has failed: what was not learned from waits
+            rest, rest_labels = rows(self.reservoir.seen, end)
+            kept = (rest.copy(), None if rest_labels is None else rest_labels.copy())
+            self._waiting = kept if len(rest) else None
+
+    def _next_event(self, intervals: Sequence[int]) -> int:
+        """Return the next block edge or multiple of an interval after the last one."""
+        due = ((self._looked // interval + 1) * interval for interval in intervals)
+        return min(self.reservoir.seen + self.learner.block_size, *due)
 
     def _moment(self, seen: int, X: NDArray[np.float32], y: Labels, forced: bool) -> Moment:
         learner, reservoir = self._ahead(X, y) if len(X) else (self.learner, self.reservoir)
@@ -130,23 +133,30 @@ class Learning:
 
     def _learn(self, X: NDArray[np.float32], y: Labels) -> None:
         slots = self.reservoir.plan(len(X))
-        self.learner.learn(X, y, self.reservoir, slots)
-        self.reservoir.apply(X, y, slots)
+        with one_thread():
+            self.learner.learn(X, y, self.reservoir, slots)
+            self.reservoir.apply(X, y, slots)
 
     def _ahead(self, X: NDArray[np.float32], y: Labels) -> tuple[OnlineLearner, Reservoir]:
         """Return copies of learner and reservoir that have gone on by part of a block."""
-        ahead = Learning(self.learner.copy(), copy.deepcopy(self.reservoir))
+        ahead = Learning(self.learner.copy(), self.reservoir.copy())
         ahead._learn(X, y)
         return ahead.learner, ahead.reservoir
 
     def state(self) -> State:
         """Return learner, reservoir and the rows that wait."""
         waiting = None if self._waiting is None else dict(zip("Xy", self._waiting, strict=True))
-        return {"learner": self.learner.state(), "reservoir": self.reservoir.state(), "waiting": waiting}
+        return {
+            "learner": self.learner.state(),
+            "reservoir": self.reservoir.state(),
+            "waiting": waiting,
+            "looked": self._looked,
+        }
 
     def restore(self, state: State) -> None:
         """Go on where `state` was taken."""
         self.learner.restore(state["learner"])
         self.reservoir.restore(state["reservoir"])
+        self._looked = state["looked"]
         waiting = state["waiting"]
         self._waiting = None if waiting is None else (waiting["X"], waiting["y"])

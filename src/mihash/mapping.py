@@ -8,7 +8,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -120,6 +120,14 @@ class HashMapping(ABC):
     def state(self) -> State:
         """Return what `mapping_from_state` makes the mapping from."""
         return {"kind": self.kind, "arrays": dict(self.arrays())}
+
+    def __copy__(self) -> Self:
+        """Return the mapping itself: it never changes."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the mapping itself: it never changes."""
+        return self
 
     def __eq__(self, other: object) -> bool:
         """Tell whether two mappings are the same value."""

@@ -5,7 +5,9 @@ in the paper: pairs of training examples are neighbours below a *threshold* (the
 distances, `within_fraction`); a query's true neighbours are the closest 5 % of the data (`nearest_fraction`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
@@ -13,14 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .errors import InvalidInput
+from .state import State
 
 __all__ = [
+    "RULES",
     "Neighborhood",
     "SameLabel",
     "SharedLabel",
     "WithinDistance",
+    "as_neighborhood",
     "label_neighborhood",
     "nearest_fraction",
+    "neighborhood_from_state",
+    "neighborhood_state",
     "squared_distances",
     "within_fraction",
 ]
@@ -28,6 +35,7 @@ __all__ = [
 Labels = NDArray[np.int64] | NDArray[np.uint8]
 FRACTION = 0.05
 _CHUNK_ROWS = 256
+_ROUNDING = np.float32(1e-6)
 
 
 class Neighborhood(Protocol):
@@ -128,6 +136,36 @@ class WithinDistance:
         return near
 
 
+RULES: dict[str, Callable[..., Neighborhood]] = {
+    rule.__name__: rule for rule in (SameLabel, SharedLabel, WithinDistance)
+}
+
+
+def as_neighborhood(rule: Neighborhood | float | None) -> Neighborhood | None:
+    """Return a rule as it is, and a number as the Euclidean threshold that it stands for."""
+    if rule is None or hasattr(rule, "between"):
+        return rule
+    if isinstance(rule, Real):
+        return WithinDistance(validation.number("neighbors", rule, minimum=0))
+    raise InvalidInput(
+        f"`neighbors` must be a rule of mihash.neighbors or a distance threshold; got {rule!r:.80}."
+    )
+
+
+def neighborhood_state(rule: Neighborhood) -> State:
+    """Return what `neighborhood_from_state` makes the rule from."""
+    kind = type(rule).__name__
+    if RULES.get(kind) is not type(rule):
+        raise InvalidInput(f"Only the rules of mihash.neighbors can be saved; got {rule!r}.")
+    return {"kind": kind, **vars(rule)}
+
+
+def neighborhood_from_state(state: State) -> Neighborhood:
+    """Return the rule that `neighborhood_state` described."""
+    values = dict(state)
+    return RULES[values.pop("kind")](**values)
+
+
 def label_neighborhood(y: Labels) -> Neighborhood:
     """Return the neighbourhood that labels of this kind define."""
     return SameLabel() if y.ndim == 1 else SharedLabel()
@@ -147,7 +185,7 @@ def within_fraction(X: NDArray[np.float32], fraction: float = FRACTION) -> Withi
     if n < 2:
         raise InvalidInput(f"A distance threshold needs at least 2 examples; got {n}.")
     pairs = squared_distances(X, X)[np.triu_indices(n, k=1)]
-    rank = max(0, min(len(pairs) - 1, round(fraction * len(pairs)) - 1))
+    rank = max(0, round(_share(fraction) * len(pairs)) - 1)
     above = min(len(pairs) - 1, rank + 1)
     pairs.partition((rank, above))
     # Half-way between two pairs, so that rounding does not decide about either.
@@ -167,7 +205,7 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
     """
     queries = validation.features("X", X)
     base = validation.features("X_base", X_base, queries.shape[1])
-    k = max(1, round(validation.number("fraction", fraction, above=0) * len(base)))
+    k = max(1, round(_share(fraction) * len(base)))
     near = np.zeros((len(queries), len(base)), dtype=np.bool_)
     for start in range(0, len(queries), _CHUNK_ROWS):
         block = squared_distances(queries[start : start + _CHUNK_ROWS], base)
@@ -178,10 +216,20 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
     return near
 
 
+def _share(fraction: float) -> float:
+    if validation.number("fraction", fraction, above=0) > 1:
+        raise InvalidInput(f"`fraction` must be at most 1; got {fraction!r}.")
+    return fraction
+
+
 def squared_distances(X: NDArray[np.float32], X_other: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return squared Euclidean distances (n, m), from inner products about the mean of ``X_other``."""
+    """Return squared Euclidean distances (n, m), from inner products about the mean of ``X_other``.
+
+    A square within the rounding of float32 is 0, so that copies are at distance 0.
+    """
     centre = X_other.mean(axis=0, dtype=np.float64).astype(np.float32)
     A, B = X - centre, X_other - centre
-    squares: NDArray[np.float32] = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)[None, :] - 2 * (A @ B.T)
-    np.maximum(squares, 0, out=squares)
+    lengths = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B)
+    squares: NDArray[np.float32] = lengths - 2 * (A @ B.T)
+    squares[squares < _ROUNDING * lengths] = 0
     return squares

@@ -5,19 +5,26 @@ the t-th example is a function of the seed and t alone, so the sample does not d
 into chunks, and resuming needs no generator state.
 """
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .errors import InvalidInput, NotReady
-from .neighbors import FRACTION, Neighborhood, WithinDistance, label_neighborhood, within_fraction
+from .neighbors import (
+    FRACTION,
+    Neighborhood,
+    as_neighborhood,
+    label_neighborhood,
+    neighborhood_from_state,
+    neighborhood_state,
+    within_fraction,
+)
 from .state import State
 
-__all__ = ["Reservoir"]
-
-_GROWTH = 1.1
+__all__ = ["Reservoir", "same_kind"]
 
 
 class Reservoir:
@@ -34,7 +41,7 @@ class Reservoir:
     seed
         Seeds the sampling; the same seed and stream give the same sample, however the stream is chunked.
     neighbors
-        A neighbourhood to use in place of these rules, for example ``neighbors.WithinDistance(0.8)``.
+        What to use in place of these rules: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
 
     Examples
     --------
@@ -45,12 +52,12 @@ class Reservoir:
     (array([3., 5., 7.], dtype=float32), 10)
     """
 
-    def __init__(self, size: int, seed: int = 0, neighbors: Neighborhood | None = None) -> None:
+    def __init__(self, size: int, seed: int = 0, neighbors: Neighborhood | float | None = None) -> None:
         self.size = validation.integer("size", size, minimum=2)
         self.seed = validation.integer("seed", seed, minimum=0)
         self.seen = 0
-        self._fixed = neighbors
-        self._neighborhood = neighbors
+        self._fixed = as_neighborhood(neighbors)
+        self._neighborhood = self._fixed
         self._measured_at = 0
         self._X: NDArray[np.float32] | None = None
         self._y: NDArray[Any] | None = None
@@ -62,10 +69,12 @@ class Reservoir:
 
     @property
     def X(self) -> NDArray[np.float32]:
-        """The kept feature vectors (n, d), by slot; a view that later examples overwrite."""
+        """The kept feature vectors (n, d), by slot; a read-only view that later examples overwrite."""
         if self._X is None:
             raise NotReady("The reservoir is empty: add examples first.")
-        return self._X[: len(self)]
+        view = self._X[: len(self)]
+        view.flags.writeable = False
+        return view
 
     @property
     def y(self) -> NDArray[Any] | None:
@@ -125,16 +134,9 @@ class Reservoir:
     ) -> tuple[NDArray[np.float32], NDArray[Any] | None]:
         """Return examples in the form that is kept, or raise; nothing changes."""
         vectors = validation.features("X", X, n_features if self._X is None else self._X.shape[1])
-        if self._X is not None and (y is None) != (self._y is None):
-            begun = "without" if self._y is None else "with"
-            raise InvalidInput(f"The stream began {begun} labels `y`; go on as it began.")
-        if y is None:
-            return vectors, None
-        targets = validation.labels("y", y, len(vectors))
-        if self._y is not None and targets.shape[1:] != self._y.shape[1:]:
-            raise InvalidInput(
-                f"`y` must have rows of shape {self._y.shape[1:]}, as all before it; got {targets.shape[1:]}."
-            )
+        targets = None if y is None else validation.labels("y", y, len(vectors))
+        if self._X is not None:
+            same_kind("y", targets, self._y)
         return vectors, targets
 
     def _measure(self) -> None:
@@ -142,19 +144,28 @@ class Reservoir:
             return
         if self._y is not None:
             self._neighborhood = label_neighborhood(self._y)
-        elif len(self) >= 2 and self.seen >= _GROWTH * self._measured_at:
+        elif len(self) >= 2 and 10 * self.seen >= 11 * self._measured_at:
             self._neighborhood = within_fraction(self.X, FRACTION)
             self._measured_at = self.seen
 
+    def copy(self) -> Self:
+        """Return an independent reservoir in the same state."""
+        twin = copy.copy(self)
+        twin._X = None if self._X is None else self._X.copy()
+        twin._y = None if self._y is None else self._y.copy()
+        twin._origin = self._origin.copy()
+        return twin
+
     def state(self) -> State:
         """Return all that `restore` needs; the sample by value."""
-        threshold = self._neighborhood.threshold if isinstance(self._neighborhood, WithinDistance) else None
+        rule = None if self._neighborhood is None else neighborhood_state(self._neighborhood)
         return {
             "size": self.size,
             "seed": self.seed,
             "seen": self.seen,
             "measured_at": self._measured_at,
-            "threshold": threshold,
+            "neighborhood": rule,
+            "fixed": self._fixed is not None,
             "X": None if self._X is None else self.X,
             "y": self.y,
             "origin": self.origin,
@@ -168,11 +179,22 @@ class Reservoir:
         self._y = _grown(state["y"], self.size)
         self._origin = np.zeros(self.size, dtype=np.int64)
         self._origin[: len(state["origin"])] = state["origin"]
-        if self._fixed is None:
-            threshold = state["threshold"]
-            self._neighborhood = None if threshold is None else WithinDistance(threshold)
-            if self._y is not None:
-                self._neighborhood = label_neighborhood(self._y)
+        if state["neighborhood"] is not None:
+            self._neighborhood = neighborhood_from_state(state["neighborhood"])
+        if state["fixed"]:
+            self._fixed = self._neighborhood
+
+
+def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) -> None:
+    """Refuse labels of another kind than those before them."""
+    if (y is None) != (before is None):
+        begun = "without" if before is None else "with"
+        raise InvalidInput(f"The stream began {begun} labels `{name}`; go on as it began.")
+    if y is not None and before is not None and y.shape[1:] != before.shape[1:]:
+        kinds = [
+            f"a 0/1 matrix of {part.shape[1]} classes" if part.ndim == 2 else "integers" for part in (before, y)
+        ]
+        raise InvalidInput(f"The stream began with labels `{name}` as {kinds[0]}; got {kinds[1]}.")
 
 
 def _seeds(seed: int) -> np.random.SeedSequence:

@@ -74,8 +74,9 @@ def write(path: str | os.PathLike[str], state: State) -> None:
             os.fsync(file.fileno())
         beside.replace(target)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise StoreError(f"Cannot write {target}: {error}.") from error
+    finally:
+        beside.unlink(missing_ok=True)
     _sync_folder(target.parent)
 
 

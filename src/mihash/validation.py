@@ -13,7 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import InvalidInput
 
-__all__ = ["boolean_matrix", "choice", "features", "finite", "integer", "labels", "number", "packed"]
+_LONGEST = 1e15
+
+__all__ = [
+    "array",
+    "boolean_matrix",
+    "choice",
+    "features",
+    "finite",
+    "integer",
+    "labels",
+    "number",
+    "numbers",
+    "packed",
+]
 
 
 def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
@@ -71,7 +84,7 @@ def features(
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `X` must hold finite numbers; row 0 has a NaN or an infinity. ...
     """
-    raw = _as_array(name, X)
+    raw = array(name, X)
     if raw.dtype.kind not in "fiub":
         raise InvalidInput(f"`{name}` must be a matrix of numbers; got an array of {raw.dtype}.")
     if raw.ndim != 2:
@@ -89,16 +102,26 @@ def features(
 
 
 def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0) -> None:
-    """Refuse a matrix with a NaN or an infinity, naming the row, counted from ``first_row``."""
+    """Refuse a matrix with a NaN, an infinity or a length beyond 1e15, naming the row, counted from ``first_row``.
+
+    The inner product of two longer vectors, and what is learned from it, may not fit into float32.
+    """
+    flat = matrix.ravel()
     with np.errstate(over="ignore", invalid="ignore"):
-        total = matrix.sum()  # not finite if any number is not; finite numbers may overflow it, so look again
-    if not np.isfinite(total):
-        rows = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-        if len(rows):
+        if np.dot(flat, flat) < _LONGEST**2:  # false for NaN; cheaper than a look at each number
+            return
+        bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+        if len(bad):
             raise InvalidInput(
-                f"`{name}` must hold finite numbers; row {first_row + rows[0]} has a NaN or an infinity. "
+                f"`{name}` must hold finite numbers; row {first_row + bad[0]} has a NaN or an infinity. "
                 "Remove or repair it."
             )
+        long = np.flatnonzero(~(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64) < _LONGEST**2))
+    if len(long):
+        raise InvalidInput(
+            f"`{name}` must have rows of a length below {_LONGEST:g}; row {first_row + long[0]} is longer. "
+            "Scale the features."
+        )
 
 
 def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
@@ -108,18 +131,32 @@ def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `y` must have one label for each of the 3 rows; got 2.
     """
-    raw = _as_array(name, y)
+    raw = array(name, y)
     if raw.ndim not in (1, 2):
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got shape {raw.shape}.")
     if len(raw) != n_rows:
         raise InvalidInput(f"`{name}` must have one label for each of the {n_rows} rows; got {len(raw)}.")
-    if raw.dtype.kind not in "biuf" or (raw.dtype.kind == "f" and not _whole(raw)):
-        raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.")
-    if raw.ndim == 1:
-        return np.ascontiguousarray(raw, dtype=np.int64)
+    if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
+        hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
+        raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")
+    if raw.ndim == 1 or raw.shape[1] == 1:  # a column is a vector that stands upright
+        return np.ascontiguousarray(raw.ravel(), dtype=np.int64)
     if raw.shape[1] == 0 or not np.isin(raw, (0, 1)).all():
         raise InvalidInput(f"`{name}` as a matrix must hold 0 or 1 for each class (multi-label).")
     return np.ascontiguousarray(raw, dtype=np.uint8)
+
+
+def numbers(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:
+    """Return a non-empty array of finite numbers as float64."""
+    raw = array(name, values)
+    if raw.dtype.kind not in "fiub" or raw.ndim != ndim or raw.size == 0:
+        raise InvalidInput(
+            f"`{name}` must be numbers in {ndim} dimension(s), not empty; got {raw.dtype} of shape {raw.shape}."
+        )
+    floats: NDArray[np.float64] = raw.astype(np.float64)
+    if not np.isfinite(floats).all():
+        raise InvalidInput(f"`{name}` must hold finite numbers.")
+    return floats
 
 
 def packed(name: str, codes: ArrayLike, n_bits: int | None = None) -> NDArray[np.uint8]:
@@ -146,7 +183,7 @@ def packed(name: str, codes: ArrayLike, n_bits: int | None = None) -> NDArray[np
 
 def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Return a 0/1 or boolean matrix of the given shape as booleans."""
-    raw = _as_array(name, matrix)
+    raw = array(name, matrix)
     if raw.shape != shape:
         raise InvalidInput(f"`{name}` must have shape {shape}; got {raw.shape}.")
     if raw.dtype.kind != "b" and (raw.dtype.kind not in "iuf" or not np.isin(raw, (0, 1)).all()):
@@ -154,12 +191,16 @@ def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, int]) -> NDAr
     return np.ascontiguousarray(raw, dtype=np.bool_)
 
 
-def _as_array(name: str, value: ArrayLike) -> NDArray[Any]:
+def array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return anything array-like as an array; ragged rows are refused."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:  # ragged rows
         raise InvalidInput(f"`{name}` must be an array with rows of one length; {error}.") from error
 
 
-def _whole(values: NDArray[Any]) -> bool:
-    return bool(np.isfinite(values).all() and (values == np.rint(values)).all())
+def _fits_int64(values: NDArray[Any]) -> bool:
+    if values.dtype.kind == "f":
+        good = np.isfinite(values).all() and (values == np.rint(values)).all() and (np.abs(values) < 2**63).all()
+        return bool(good)
+    return not len(values) or int(values.max()) < 2**63

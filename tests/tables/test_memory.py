@@ -58,7 +58,7 @@ def test_keys_are_strings_or_integers_and_unique():
         filled(np.arange(50) + 50).add(X[:1])  # its running number, 50, is a key already
 
 
-@pytest.mark.parametrize("keys", [[1.5, 2.5], ["a"], [[1], [2]], [True, "b"], [None, 1]])
+@pytest.mark.parametrize("keys", [[1.5, 2.5], ["a"], [[1], [2]], [True, "b"], [None, 1], [2**70, 1], 5, "ab"])
 def test_bad_keys(keys):
     table = mihash.MemoryTable()
     with pytest.raises(InvalidInput, match="`keys` must be"):

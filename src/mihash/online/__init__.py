@@ -4,17 +4,31 @@
 """
 
 from ..errors import UnknownName
+from .adapthash import AdaptHash
 from .base import OnlineLearner
 from .hcoh import HCOH
 from .hmoh import HMOH
 from .lsh import LSH
 from .mihash import MIHash
+from .okh import OKH
 from .osh import OSH
 from .sketchhash import SketchHash
 
-__all__ = ["HCOH", "HMOH", "LEARNERS", "LSH", "OSH", "MIHash", "OnlineLearner", "SketchHash", "learner_class"]
+__all__ = [
+    "HCOH",
+    "HMOH",
+    "LEARNERS",
+    "LSH",
+    "OKH",
+    "OSH",
+    "AdaptHash",
+    "MIHash",
+    "OnlineLearner",
+    "SketchHash",
+    "learner_class",
+]
 
-_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OSH, SketchHash, HCOH, HMOH)
+_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OKH, OSH, AdaptHash, SketchHash, HCOH, HMOH)
 LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 
 

@@ -7,7 +7,8 @@ is raised by one step on the hash functions. The gradient flows through the arri
 step is a rank-one matrix, and a block of steps is worked out exactly from inner products (`_learn_block`).
 """
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +54,12 @@ class MIHash(OnlineLearner):
         a handful of examples fits them alone. (The authors' release fills a tenth of the reservoir beforehand
         with labelled examples from outside the stream, for the same reason.) 0 for full steps at once.
     whiten
-        Precondition the features by shrinkage whitening, estimated on the reservoir when 256, 512, 1024, ...
-        examples were seen; the number is the shrinkage in units of the mean eigenvalue. Learning never waits
-        for it, neighbours are taken in the original space, the codes do not change when it is re-estimated,
-        and the mapping stays one linear map. None is the paper's method, which wants features that are centred
-        and of unit length.
+        Precondition the features by shrinkage whitening, estimated on the reservoir at the first block edge
+        after 256, 512, 1024, ... examples; the number is the shrinkage in units of the mean eigenvalue. Learning
+        never waits for it, neighbours are taken in the original space, and the mapping stays one linear map. A
+        new estimate does not change the codes, except for bits that had nearly all of the sample on one side:
+        their hyperplanes are moved to its mean. None is the paper's method, which wants features that are
+        centred and of unit length.
     gradient
         ``"exact"``, the gradient of the paper's equations, or ``"released"``, what the authors' MATLAB release
         computes in its place (see docs/divergences.md).
@@ -196,7 +198,7 @@ class MIHash(OnlineLearner):
         due = _FIRST_WHITENING
         while due <= before:
             due *= 2
-        if self._space is None or self.whiten is None or after < due:
+        if self._space is None or self.whiten is None or after < due or after % self.block_size:
             return
         sample = np.zeros((min(after, reservoir.size), X.shape[1]), dtype=np.float32)
         if len(reservoir):
@@ -220,10 +222,17 @@ class MIHash(OnlineLearner):
 
     def _remember(self, Z: Matrix, lengths: Matrix, slots: NDArray[np.int64], seen: int) -> None:
         """Follow the reservoir: its new rows are the block's."""
+        if seen % self.block_size:  # a copy in mid-block, which shares these arrays and learns no more
+            self._Z_seen = -1
+            return
         kept = slots >= 0
         self._Z[slots[kept]] = Z[kept]
         self._lengths[slots[kept]] = lengths[kept]
         self._Z_seen = seen
+
+    def copy(self) -> Self:
+        """Return an independent learner in the same state; arrays are shared, since none is changed in place."""
+        return copy.copy(self)
 
     def learned(self) -> State:
         """Return the hash functions and the preconditioner."""

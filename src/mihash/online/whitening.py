@@ -76,15 +76,13 @@ class Whitening:
         >>> Z.std(axis=0).round(1)
         array([0.6, 0.6, 0.6], dtype=float32)
         """
-        from scipy.linalg import eigh
-
         X = X[:_MAX_ROWS]
         n, d = X.shape
         mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         centred = X - mean
         small = centred.T @ centred if d <= n else centred @ centred.T  # the smaller one
-        last = (max(0, len(small) - _MAX_DIRECTIONS), len(small) - 1)
-        eigenvalues, U = eigh(small.astype(np.float64) / n, subset_by_index=last)
+        eigenvalues, U = np.linalg.eigh(small.astype(np.float64) / n)
+        eigenvalues, U = eigenvalues[-_MAX_DIRECTIONS:], U[:, -_MAX_DIRECTIONS:]
         rho = shrinkage * max(float(np.trace(small, dtype=np.float64)) / n / d, _TINY)
         keep = eigenvalues > _NEGLIGIBLE * rho
         eigenvalues, U = eigenvalues[keep], U[:, keep].astype(np.float32)

@@ -1,5 +1,6 @@
 """A hash table in memory: vectors, codes and keys as arrays."""
 
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -198,11 +199,17 @@ class MemoryTable:
         self.__dict__ = fresh.__dict__
 
 
+def _is_key(key: Any) -> bool:
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        return -(2**63) <= int(key) < 2**63
+    return isinstance(key, str)
+
+
 def _as_keys(keys: ArrayLike, n: int) -> NDArray[Any]:
     """Return keys as int64, or as objects where there are strings among them."""
-    values = keys.tolist() if isinstance(keys, np.ndarray) else list(keys)  # type: ignore[arg-type]
-    good = all(isinstance(key, str | Integral) and not isinstance(key, bool) for key in values)
-    if len(values) != n or not good:
+    values = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
+    if len(values) != n or not all(_is_key(key) for key in values):
         raise InvalidInput(f"`keys` must be {n} integers or strings, one for each row; got {keys!r:.80}.")
     if any(isinstance(key, str) for key in values):
         fresh = np.empty(n, dtype=object)
