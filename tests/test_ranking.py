@@ -369,6 +369,7 @@ def test_arguments_are_left_as_they_were_and_may_be_read_only():
         ({"relevant": ([1], [1, 2, 3])}, "`query_labels` must have one label for each of the 2 rows; got 1"),
         ({"relevant": ([1, 2], [[1, 0], [0, 1], [1, 1]])}, "must be of one kind"),
         ({"relevant": ([[1, 0, 0], [0, 1, 0]], [[1, 0], [0, 1], [1, 1]])}, r"got shapes \(2, 3\) and \(3, 2\)"),
+        ({"relevant": ([True, False], [True, True, False])}, "got booleans"),
         ({"relevant": ([1], [2], [3])}, r"must be \(query_labels, labels\); got 3 parts"),
         ({"top": 0}, "`top` must be a whole number of at least 1; got 0"),
         ({"top": 2.0}, "`top` must be a whole number"),

@@ -71,13 +71,12 @@ def demo(
 
         result = run_demo(dataset, n_bits=bits, theta=theta, seed=seed, data=data, progress=progress)
     table = Table(title=f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}")
-    for name in ("table updated", "mAP before", "mAP after", "mean mAP", "updates", "examples / s"):
-        table.add_column(name, justify="left" if name == "table updated" else "right")
-    for name, branch in (("at a fixed rate", result.fixed), ("by the trigger", result.triggered)):
+    for name in ("update", "mAP before", "after", "mean", "updates", "codes made", "examples/s"):
+        table.add_column(name, justify="left" if name == "update" else "right")
+    for name, branch in (("fixed rate", result.fixed), ("trigger", result.triggered)):
         figures = (branch.precisions[0], branch.precisions[-1], branch.area)
-        table.add_row(
-            name, *(f"{figure:.3f}" for figure in figures), str(branch.updates), f"{result.rate(branch):,.0f}"
-        )
+        counts = (branch.updates, branch.updates * result.n_items, round(result.rate(branch)))
+        table.add_row(name, *(f"{figure:.3f}" for figure in figures), *(f"{count:,}" for count in counts))
     console.print(table)
     path = output / "mihash-demo.png"
     draw(result, path)

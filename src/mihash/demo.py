@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .datasets import Split, checkpoints, find_protocol, open_dataset
+from .datasets import Split, checkpoints, open_dataset, protocol_for
 from .experiments import Branch, Pass, learn_once
 from .hashing import OnlineHashing
 from .mapping import HashMapping
@@ -32,6 +32,7 @@ class Demo:
     dataset: str
     n_bits: int
     n_stream: int
+    n_items: int
     result: Pass
     before: Distributions
     after: Distributions
@@ -79,7 +80,7 @@ def run_demo(
     """
     learner = MIHash(n_bits, seed=seed)
     dataset = open_dataset(name, data)
-    protocol = find_protocol(name)
+    protocol = protocol_for(dataset)
     rules = [FixedRate(protocol.interval), TriggerUpdate(theta, protocol.interval)]
     split = protocol.split(dataset, seed=seed)
     progress("compiling (once)", 0, 1)
@@ -96,7 +97,7 @@ def run_demo(
         progress=lambda done, total: progress("streaming", done, total),
     )
     before, after = (_distributions(split, mapping) for mapping in (result.first, result.branches[1].snapshot))
-    return Demo(dataset.name, n_bits, n_stream, result, before, after)
+    return Demo(dataset.name, n_bits, n_stream, len(split.X_base), result, before, after)
 
 
 def _warm_up(split: Split, n_bits: int) -> None:
@@ -120,18 +121,22 @@ def draw(demo: Demo, path: Path) -> None:
     panels = figure.subplot_mosaic([["curve", "before"], ["curve", "after"]], width_ratios=[1.5, 1])
     axes = panels["curve"]
     examples = demo.result.examples
-    for name, branch, color, marker, offset in (
-        ("fixed rate", demo.fixed, "#b0b0b0", "|", -0.02),
-        ("trigger", demo.triggered, "#1f6fb4", "o", 0.0),
-    ):
-        label = f"{name}: {branch.updates} table updates"
-        axes.plot(examples, branch.precisions, color=color, lw=2, label=label, zorder=2)
-        heights = np.interp(branch.updated_at, examples, branch.precisions)
-        axes.plot(branch.updated_at, heights + offset, marker, color=color, ms=6, mfc="white", mew=1.5, zorder=3)
+    fixed, triggered = demo.fixed, demo.triggered
+    axes.plot(
+        examples, fixed.precisions, color="#a0a0a0", lw=2, label=f"fixed rate: {fixed.updates} table updates"
+    )
+    axes.plot(
+        examples, triggered.precisions, color="#1f6fb4", lw=2, label=f"trigger: {triggered.updates} table updates"
+    )
+    heights = np.interp(triggered.updated_at, examples, triggered.precisions)
+    axes.plot(triggered.updated_at, heights, "o", color="#1f6fb4", ms=6, mfc="white", mew=1.5)
+    low = min(*fixed.precisions, *triggered.precisions) - 0.02
+    for row, (branch, color) in enumerate(((triggered, "#1f6fb4"), (fixed, "#a0a0a0"))):
+        axes.plot(branch.updated_at, np.full(branch.updates, low - 0.025 * row), "|", color=color, ms=7, mew=1.2)
     axes.set_xlabel("examples of the stream")
     axes.set_ylabel("mAP of the table at that moment")
     axes.set_title(f"{demo.dataset}, {demo.n_bits} bits: a mark is a recomputation of all codes", fontsize=11)
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="center right", frameon=False)
     axes.grid(alpha=0.25)
     for panel, (p_pos, p_neg), precision in (
         ("before", demo.before, demo.triggered.precisions[0]),

@@ -18,10 +18,10 @@ from .errors import CorruptStore, InvalidInput
 from .state import State
 
 __all__ = [
+    "GaussianKernel",
     "HashMapping",
     "KernelMapping",
     "LinearMapping",
-    "kernel_features",
     "mapping_from_state",
     "multiply_rows",
 ]
@@ -240,6 +240,7 @@ class KernelMapping(HashMapping):
             )
         if self._width[0] <= 0:
             raise InvalidInput(f"`width` must be above 0; got {self._width[0]}.")
+        self._kernel = GaussianKernel(self._anchors, float(self._width[0]))
 
     @property
     def n_bits(self) -> int:
@@ -257,27 +258,35 @@ class KernelMapping(HashMapping):
 
     def project(self, X: Matrix) -> Matrix:
         """Return k(X) W + offset, each row independent of the others to the last bit."""
-        return self._linear.project(kernel_features(X, self._anchors, float(self._width[0])))
+        return self._linear.project(self._kernel.features(X))
 
 
-def kernel_features(X: Matrix, anchors: Matrix, width: float) -> Matrix:
-    """Return exp(-||x - a||^2 / (2 width^2)) for each row and anchor (n, m), rows independent of each other.
+class GaussianKernel:
+    """The kernel map k(x) = exp(-||x - a||^2 / (2 width^2)); what depends on the anchors alone is worked out once.
 
     Examples
     --------
-    >>> row, anchors = np.zeros((1, 2), dtype=np.float32), np.array([[0, 0], [1, 1]], dtype=np.float32)
-    >>> kernel_features(row, anchors, width=1.0).round(3)
+    >>> kernel = GaussianKernel(np.array([[0, 0], [1, 1]], dtype=np.float32), width=1.0)
+    >>> kernel.features(np.zeros((1, 2), dtype=np.float32)).round(3)
     array([[1.   , 0.368]], dtype=float32)
     """
-    centre = anchors.mean(axis=0)
-    A, Z = anchors - centre, X - centre
-    squares = multiply_rows(Z, A.T)
-    squares *= -2
-    squares += np.einsum("ij,ij->i", Z, Z)[:, None]
-    squares += np.einsum("ij,ij->i", A, A)
-    np.maximum(squares, 0, out=squares)
-    squares *= np.float32(-0.5 / width**2)
-    return np.exp(squares, out=squares)
+
+    def __init__(self, anchors: Matrix, width: float) -> None:
+        self._centre = anchors.mean(axis=0)
+        centred = anchors - self._centre
+        self._inner = np.ascontiguousarray(-2 * centred.T)
+        self._squares = np.einsum("ij,ij->i", centred, centred)
+        self._factor = np.float32(-0.5 / width**2)
+
+    def features(self, X: Matrix) -> Matrix:
+        """Return k(x) for each row (n, anchors), each row independent of the others to the last bit."""
+        Z = X - self._centre
+        squares = multiply_rows(Z, self._inner)
+        squares += np.einsum("ij,ij->i", Z, Z)[:, None]
+        squares += self._squares
+        np.maximum(squares, 0, out=squares)
+        squares *= self._factor
+        return np.exp(squares, out=squares)
 
 
 KINDS: dict[str, Callable[..., HashMapping]] = {cls.kind: cls for cls in (LinearMapping, KernelMapping)}

@@ -507,6 +507,8 @@ def _label_pair(pair: tuple[ArrayLike, ...], n_queries: int, n: int) -> tuple[ND
             f"`relevant` as a tuple must be (query_labels, labels); got {len(pair)} parts. "
             "Give a matrix as an array."
         )
+    if any(np.asarray(part).dtype == np.bool_ and np.ndim(part) == 1 for part in pair):
+        raise InvalidInput("`relevant` as a tuple must hold labels; got booleans. Give a matrix as an array.")
     query_labels = validation.labels("query_labels", pair[0], n_queries)
     labels = validation.labels("labels", pair[1], n)
     if query_labels.shape[1:] != labels.shape[1:]:

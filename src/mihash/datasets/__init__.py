@@ -9,7 +9,7 @@ from .dataset import Dataset, normalize
 from .digits import digits
 from .files import load
 from .generators import Synthetic, cifar10_like, labelme_like, places205_like
-from .protocols import PROTOCOLS, Protocol, find_protocol
+from .protocols import PROTOCOLS, Protocol, find_protocol, protocol_for
 from .splits import Split, checkpoints, draw_split
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "normalize",
     "open_dataset",
     "places205_like",
+    "protocol_for",
 ]

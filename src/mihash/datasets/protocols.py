@@ -6,7 +6,7 @@ from ..errors import InvalidInput, UnknownName
 from .dataset import Dataset
 from .splits import Split, draw_split
 
-__all__ = ["PROTOCOLS", "Protocol", "find_protocol"]
+__all__ = ["PROTOCOLS", "Protocol", "find_protocol", "protocol_for"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,26 @@ def find_protocol(name: str) -> Protocol:
         raise UnknownName(
             f"No protocol is known for the data set {name!r}; known: {known}. Make a Protocol of your own."
         ) from None
+
+
+def protocol_for(dataset: Dataset) -> Protocol:
+    """Return the protocol of a known data set, and for any other one of its size, in the paper's proportions.
+
+    A tenth of the data, at most 1000, are queries; all the rest is stored and streamed; the reservoir holds 5 % of
+    the stream, and the fixed rate makes 200 updates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> protocol_for(Dataset("mine", np.zeros((8_000, 3), dtype=np.float32)))
+    Protocol(name='mine', n_stream=7200, reservoir_size=360, interval=36, ..., n_test=800, top=None)
+    """
+    if dataset.name in PROTOCOLS or dataset.name in _STANDS_FOR:
+        return find_protocol(dataset.name)
+    n = len(dataset.X)
+    if n < 20:
+        raise InvalidInput(f"A data set must have at least 20 rows to be divided; {dataset.name!r} has {n}.")
+    n_test = min(1000, n // 10)
+    n_stream = n - n_test
+    size = min(n_stream, max(100, n_stream // 20))
+    return Protocol(dataset.name, n_stream, size, max(1, n_stream // 200), max(1, n_stream // 10), n_test=n_test)

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mapping import KernelMapping, kernel_features
+from ..mapping import GaussianKernel, KernelMapping
 from ..state import State
 
 __all__ = ["Anchors"]
@@ -45,6 +45,7 @@ class Anchors:
         self.width = 0.0
         self._rows: list[Matrix] = []
         self._points: Matrix | None = None
+        self._cached: GaussianKernel | None = None
 
     @property
     def ready(self) -> bool:
@@ -78,8 +79,14 @@ class Anchors:
     def transform(self, X: Matrix) -> Matrix:
         """Return the kernel features and a constant 1 (n, m + 1), rows independent of each other."""
         features = np.ones((len(X), len(self.points) + 1), dtype=np.float32)
-        features[:, :-1] = kernel_features(X, self.points, self.width)
+        features[:, :-1] = self._kernel.features(X)
         return features
+
+    @property
+    def _kernel(self) -> GaussianKernel:
+        if self._cached is None:
+            self._cached = GaussianKernel(self.points, self.width)
+        return self._cached
 
     def mapping(self, W: Matrix) -> KernelMapping:
         """Return the mapping of linear functions W (m + 1, b) on these features."""
@@ -93,5 +100,5 @@ class Anchors:
     def restore(self, state: State) -> Self:
         """Take over what `state` returned."""
         self._rows = [] if state["rows"] is None else [state["rows"]]
-        self._points, self.width = state["points"], state["width"]
+        self._points, self.width, self._cached = state["points"], state["width"], None
         return self
