@@ -1,12 +1,12 @@
 """Measures quality on a reservoir again and again, redoing only what its replaced examples have changed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .information import quality
+from .information import distance_counts, mean_information, replace_items
 from .mapping import HashMapping
 from .neighbors import Neighborhood, SameLabel, neighborhood_from_state, neighborhood_state
 from .reservoir import Reservoir
@@ -19,20 +19,38 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass
 class _Look:
-    """What is known of a mapping: its codes, whose they are, and its quality when so many examples were seen."""
+    """What is known of a mapping: the codes of the reservoir, whose they are, and what was counted on them."""
 
     mapping: HashMapping
     codes: NDArray[np.uint8]
-    coded: NDArray[np.int64]
+    coded: NDArray[np.int64] = field(default_factory=lambda: _NOTHING)
+    y: NDArray[Any] | None = None
+    counts: NDArray[np.int32] | None = None
     seen: int = -1
-    quality: float = float("nan")
+
+    def follow(self, reservoir: Reservoir) -> NDArray[np.int64]:
+        """Have the codes of all examples, making only those that are missing; return which these were."""
+        origin = reservoir.origin.copy()
+        n = len(origin)
+        if len(self.codes) != n:
+            self.codes, self.coded, self.counts = np.zeros((n, self.codes.shape[1]), dtype=np.uint8), origin, None
+            stale = np.arange(n)
+        else:
+            stale = np.flatnonzero(self.coded != origin)
+        if len(stale) == n:
+            self.codes = np.packbits(reservoir.projected(self.mapping) > 0, axis=1, bitorder="little")
+        elif len(stale):
+            self.codes = self.codes.copy()
+            self.codes[stale] = self.mapping.encode_rows(reservoir.X[stale])
+        self.coded, self.seen = origin, reservoir.seen
+        return stale
 
 
 class Gauge:
     """Q_R (Eq. 6) of several mappings, on a reservoir that changes a little between two looks.
 
-    It remembers the codes of the mappings it has measured lately and, where neighbours are not simply those of the
-    same class, who is a neighbour of whom; an example that is still in its slot is not encoded or compared again.
+    It remembers codes and counts of the mappings it has measured lately and, where neighbours are not simply those
+    of the same class, who is a neighbour of whom; pairs of examples that are still there are not counted again.
 
     Parameters
     ----------
@@ -61,15 +79,25 @@ class Gauge:
         """Return Q_R of a mapping on the reservoir as it is."""
         look = self._looks.pop(id(mapping), None)
         if look is None:
-            look = _Look(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8), _NOTHING)
+            look = _Look(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8))
         self._looks[id(mapping)] = look  # used last, forgotten last
         while len(self._looks) > self.n_mappings:
             del self._looks[next(iter(self._looks))]
         if look.seen != reservoir.seen:
-            look.codes, look.coded = _refreshed(look, reservoir)
-            look.quality = quality(look.codes, self._neighbors(reservoir), mapping.n_bits)
-            look.seen = reservoir.seen
-        return look.quality
+            self._count(look, reservoir)
+        assert look.counts is not None
+        return mean_information(look.counts)
+
+    def _count(self, look: _Look, reservoir: Reservoir) -> None:
+        codes, y = look.codes, look.y
+        stale = look.follow(reservoir)
+        neighbors = self._neighbors(reservoir)
+        by_class = neighbors.ndim == 1
+        if by_class and look.counts is not None and y is not None and len(stale) < len(codes) // 4:
+            replace_items(look.counts, (codes, y), (look.codes, neighbors), stale)
+        else:
+            look.counts = distance_counts(look.codes, neighbors, look.mapping.n_bits)
+        look.y = neighbors.copy() if by_class else None
 
     def state(self) -> State:
         """Return who is a neighbour of whom, so that rounding decides no pair anew after a resume."""
@@ -99,17 +127,3 @@ class Gauge:
                 self._matrix[:, stale] = block.T
         self._paired = reservoir.origin.copy()
         return self._matrix
-
-
-def _refreshed(look: _Look, reservoir: Reservoir) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the codes of all examples, making only those that are missing, and whose they are."""
-    codes, coded, origin = look.codes, look.coded, reservoir.origin
-    if len(codes) != len(origin):
-        codes = np.zeros((len(origin), codes.shape[1]), dtype=np.uint8)
-        coded = np.full(len(origin), -1, dtype=np.int64)
-        n = min(len(look.codes), len(origin))
-        codes[:n], coded[:n] = look.codes[:n], look.coded[:n]
-    stale = np.flatnonzero(coded != origin)
-    if len(stale):
-        codes[stale] = look.mapping.encode_rows(reservoir.X[stale])
-    return codes, origin.copy()

@@ -16,10 +16,18 @@ from .errors import InvalidInput
 from .histogram import histogram, histogram_slope
 from .kernels import jit, popcount
 
-__all__ = ["mutual_information", "mutual_information_gradient", "quality"]
+__all__ = [
+    "distance_counts",
+    "mean_information",
+    "mutual_information",
+    "mutual_information_gradient",
+    "quality",
+    "replace_items",
+]
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
+Words = NDArray[np.uint64]
 
 MOST_BITS = 32_766  # a distance, and the same behind all others, fit into 16 bits
 
@@ -134,6 +142,21 @@ def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
     >>> round(mihash.quality(codes, [0, 0, 1, 1], n_bits=4), 4)
     0.9183
     """
+    return mean_information(distance_counts(codes, neighbors, n_bits))
+
+
+def distance_counts(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> Counts:
+    """Return, for each item, how many others are at each distance (n, 2 (b + 1)): non-neighbours, then neighbours.
+
+    The arguments are those of `quality`, which is a function of these counts.
+
+    Examples
+    --------
+    >>> distance_counts(np.array([[0], [1], [3]], dtype=np.uint8), [0, 0, 1], n_bits=2)
+    array([[0, 0, 1, 0, 1, 0],
+           [0, 1, 0, 0, 1, 0],
+           [0, 1, 1, 0, 0, 0]], dtype=int32)
+    """
     validation.integer("n_bits", n_bits, minimum=1, maximum=MOST_BITS)
     words = as_words(validation.packed("codes", codes, n_bits))
     n = len(words)
@@ -146,8 +169,47 @@ def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
     else:
         y = np.empty(0, dtype=np.int64)
         matrix = validation.boolean_matrix("neighbors", given, (n, n)).view(np.uint8)
-    total = _total_information(np.ascontiguousarray(words.T), y, matrix, n_bits, _x_log2_x(n))
-    return float(total / n)
+    counts = np.empty((n, 2 * (n_bits + 1)), dtype=np.int32)
+    _count(np.ascontiguousarray(words.T), y, matrix, np.arange(n), counts)
+    return counts
+
+
+def replace_items(
+    counts: Counts,
+    before: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    after: tuple[NDArray[np.uint8], NDArray[np.int64]],
+    replaced: NDArray[np.int64],
+) -> None:
+    """Bring `distance_counts` up to date in place where a few items were replaced by others.
+
+    Parameters
+    ----------
+    counts
+        The counts of all items before.
+    before, after
+        Codes and class labels of all items, before and after.
+    replaced
+        Which items are others now.
+
+    Examples
+    --------
+    >>> codes, y = np.array([[0], [1], [3]], dtype=np.uint8), np.array([0, 0, 1])
+    >>> counts = distance_counts(codes, y, n_bits=2)
+    >>> others, z = np.array([[0], [3], [3]], dtype=np.uint8), np.array([0, 1, 1])
+    >>> replace_items(counts, (codes, y), (others, z), np.array([1]))
+    >>> np.array_equal(counts, distance_counts(others, z, n_bits=2))
+    True
+    """
+    old, new = (np.ascontiguousarray(as_words(codes).T) for codes, _ in (before, after))
+    is_replaced = np.zeros(len(counts), dtype=np.bool_)
+    is_replaced[replaced] = True
+    _exchange(old, before[1], new, after[1], replaced, is_replaced, counts)
+    _count(new, after[1], np.empty((0, 0), dtype=np.uint8), replaced, counts)
+
+
+def mean_information(counts: Counts) -> float:
+    """Return the mean over all items of I, from their `distance_counts`, in bits."""
+    return float(_sum_information(counts, _x_log2_x(len(counts)))) / len(counts)
 
 
 def _relaxed(name: str, values: ArrayLike, ndim: int) -> Floats:
@@ -195,20 +257,28 @@ def _information(pos: Counts, neg: Counts, table: Floats) -> float:
 
 
 @jit
-def _total_information(
-    words: NDArray[np.uint64], y: NDArray[np.int64], neighbors: NDArray[np.uint8], n_bits: int, table: Floats
-) -> float:
-    """Return the sum of I over all items; a row of ``words`` is one word of all items.
-
-    Neighbours are those of the same class, or, where ``y`` is empty, those that the matrix says. The distance
-    to a neighbour is counted behind the others; four histograms take turns, so that no increment waits.
-    """
-    n_words, n = words.shape
-    levels = n_bits + 1
-    keys = np.empty(n, dtype=np.uint16)
-    counts = np.empty((4, 2 * levels), dtype=np.int32)
+def _sum_information(counts: Counts, table: Floats) -> float:
+    n, levels = counts.shape[0], counts.shape[1] // 2
     total = 0.0
     for i in range(n):
+        total += _information(counts[i, levels:], counts[i, :levels], table)
+    return total
+
+
+@jit
+def _count(
+    words: Words, y: NDArray[np.int64], near: NDArray[np.uint8], rows: NDArray[np.int64], out: Counts
+) -> None:
+    """Count the distances of some items to all others; a row of ``words`` is one word of all items.
+
+    Neighbours are those of the same class, or, where ``y`` is empty, those that the matrix says. Four histograms
+    take turns, so that no increment waits for the one before.
+    """
+    n_words, n = words.shape
+    levels = out.shape[1] // 2
+    keys = np.empty(n, dtype=np.uint16)
+    counts = np.empty((4, 2 * levels), dtype=np.int32)
+    for i in rows:
         for j in range(n):
             keys[j] = popcount(words[0, i] ^ words[0, j])
         for w in range(1, n_words):
@@ -219,7 +289,7 @@ def _total_information(
                 keys[j] += np.uint16(levels) * np.uint16(y[i] == y[j])
         else:
             for j in range(n):
-                keys[j] += np.uint16(levels) * neighbors[i, j]
+                keys[j] += np.uint16(levels) * near[i, j]
         counts[:] = 0
         whole = n // 4 * 4
         for j in range(0, whole, 4):
@@ -230,7 +300,30 @@ def _total_information(
         for j in range(whole, n):
             counts[0, keys[j]] += 1
         for k in range(2 * levels):
-            counts[0, k] += counts[1, k] + counts[2, k] + counts[3, k]
-        counts[0, keys[i]] -= 1  # an item is not its own neighbour
-        total += _information(counts[0, levels:], counts[0, :levels], table)
-    return total
+            out[i, k] = counts[0, k] + counts[1, k] + counts[2, k] + counts[3, k]
+        out[i, keys[i]] -= 1  # an item is not its own neighbour
+
+
+@jit
+def _exchange(
+    old: Words,
+    old_y: NDArray[np.int64],
+    new: Words,
+    new_y: NDArray[np.int64],
+    replaced: NDArray[np.int64],
+    is_replaced: NDArray[np.bool_],
+    counts: Counts,
+) -> None:
+    """Take replaced items out of the counts of those that stay, and put their successors in."""
+    n_words, n = old.shape
+    levels = counts.shape[1] // 2
+    for i in range(n):
+        if is_replaced[i]:
+            continue
+        for j in replaced:
+            before, after = 0, 0
+            for w in range(n_words):
+                before += popcount(old[w, i] ^ old[w, j])
+                after += popcount(old[w, i] ^ new[w, j])
+            counts[i, before + levels * (old_y[i] == old_y[j])] -= 1
+            counts[i, after + levels * (old_y[i] == new_y[j])] += 1

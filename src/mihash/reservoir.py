@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .errors import InvalidInput, NotReady
+from .mapping import HashMapping
 from .neighbors import (
     FRACTION,
     Neighborhood,
@@ -62,6 +63,7 @@ class Reservoir:
         self._X: NDArray[np.float32] | None = None
         self._y: NDArray[Any] | None = None
         self._origin = np.zeros(self.size, dtype=np.int64)
+        self._projected: tuple[HashMapping, int, NDArray[np.float32]] | None = None
 
     def __len__(self) -> int:
         """Return how many examples are kept now."""
@@ -90,6 +92,16 @@ class Reservoir:
     def neighborhood(self) -> Neighborhood | None:
         """Who is a neighbour of whom; None until two examples without labels were seen."""
         return self._neighborhood
+
+    def projected(self, mapping: HashMapping) -> NDArray[np.float32]:
+        """Return the mapping's projections (n, b) of the kept examples.
+
+        The last ones are remembered: the trigger that measures a mapping and the learner that goes on from it ask
+        for the same.
+        """
+        if self._projected is None or self._projected[0] is not mapping or self._projected[1] != self.seen:
+            self._projected = (mapping, self.seen, mapping.project(self.X))
+        return self._projected[2]
 
     def neighborhood_for(self, y: NDArray[Any] | None) -> Neighborhood | None:
         """Return the neighbourhood for examples with such labels, also before any was kept."""

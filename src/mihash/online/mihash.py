@@ -116,13 +116,16 @@ class MIHash(OnlineLearner):
         self._Z_seen = -1
         self._Z: Matrix = np.zeros((0, 0), dtype=np.float32)
         self._lengths: Matrix = np.zeros(0, dtype=np.float32)
+        self._mapping: LinearMapping | None = None
         self._W: Matrix = hyperplanes(n_features, self.n_bits, self.seed)
         self._offset = np.zeros(self.n_bits)
         self._space = None if self.whiten is None else Whitening.identity(n_features)
 
     def current(self) -> LinearMapping:
         """Return the linear mapping learned so far."""
-        return LinearMapping(self._W, self._offset)
+        if self._mapping is None:
+            self._mapping = LinearMapping(self._W, self._offset)
+        return self._mapping
 
     def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:
         """Take one exact gradient step for each example of the block, in order."""
@@ -139,12 +142,12 @@ class MIHash(OnlineLearner):
             near_block[:] = rule.between(X, y, X, y)
         if kept:
             np.matmul(Z, self._Z[:kept].T, out=K[:, :kept])
-            P[:, :kept] = self._project(reservoir.X, self._lengths[:kept]).T
+            P[:, :kept] = (reservoir.projected(self.current()) / self._lengths[:kept, None]).T
             if rule is not None:
                 near[:, :kept] = rule.between(X, y, reservoir.X, reservoir.y)
         t = np.arange(reservoir.seen, reservoir.seen + n)
         C = _learn_block(
-            self._project(X, lengths),
+            self.current().project(X) / lengths[:, None],
             P,
             K,
             Z @ Z.T,
@@ -172,14 +175,8 @@ class MIHash(OnlineLearner):
             return X, np.ones(len(X), dtype=np.float32)
         return self._space.transform(X)
 
-    def _project(self, X: Matrix, lengths: Matrix) -> Matrix:
-        """Return W.z, which in the original space is (W.x + offset) / length."""
-        projections = X @ self._W
-        projections += self._offset.astype(np.float32)
-        projections /= lengths[:, None]
-        return projections
-
     def _step(self, dW: Matrix) -> None:
+        self._mapping = None
         if self._space is None:
             self._W = self._W + dW
         else:
@@ -208,7 +205,9 @@ class MIHash(OnlineLearner):
         self._Z_seen = -1
         share = (sample @ self._W + self._offset > 0).mean(axis=0)
         idle = np.minimum(share, 1 - share) < _IDLE
-        self._offset = np.where(idle, -(self._space.mean.astype(np.float64) @ self._W), self._offset)
+        if idle.any():
+            self._mapping = None
+            self._offset = np.where(idle, -(self._space.mean.astype(np.float64) @ self._W), self._offset)
 
     def _recall(self, reservoir: Reservoir) -> None:
         """Have the reservoir's whitened vectors at hand."""
@@ -241,7 +240,7 @@ class MIHash(OnlineLearner):
 
     def relearn(self, learned: State) -> None:
         """Take over hash functions and preconditioner."""
-        self._W, self._offset = learned["W"], learned["offset"]
+        self._W, self._offset, self._mapping = learned["W"], learned["offset"], None
         self._space = None if learned["space"] is None else Whitening(**learned["space"])
         self._Z_seen = -1
 
