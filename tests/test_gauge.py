@@ -14,7 +14,7 @@ KINDS = {"classes": y, "several": np.eye(5, dtype=int)[y] | (np.arange(3000) % 7
 @pytest.mark.parametrize("n_bits", [5, 32, 70])
 def test_what_is_counted_little_by_little_is_the_quality(kind, n_bits):
     rng = np.random.default_rng(n_bits)
-    labels, reservoir, gauge = KINDS[kind], mihash.Reservoir(120), Gauge(n_mappings=3)
+    labels, reservoir, gauge = KINDS[kind], mihash.Reservoir(120), Gauge(n_mappings=4)
     snapshots = [LinearMapping(rng.standard_normal((12, n_bits))) for _ in range(2)]
     start = 0
     while start < 2800:
@@ -38,4 +38,4 @@ def test_it_remembers_only_so_many_mappings():
     reservoir.add(X[:50], y[:50])
     for seed in range(10):
         gauge.measure(reservoir, LinearMapping(np.random.default_rng(seed).standard_normal((12, 8))))
-    assert len(gauge._looks) == 2
+    assert len(gauge._looks) == 3

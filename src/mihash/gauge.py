@@ -55,7 +55,8 @@ class Gauge:
     Parameters
     ----------
     n_mappings
-        How many mappings are remembered: the current one and each snapshot.
+        How many mappings are remembered: each snapshot, the current mapping and, since that may have become a
+        snapshot, the one before it.
 
     Examples
     --------
@@ -68,7 +69,7 @@ class Gauge:
     (0.918, 0.252)
     """
 
-    def __init__(self, n_mappings: int = 2) -> None:
+    def __init__(self, n_mappings: int = 3) -> None:
         self.n_mappings = n_mappings
         self._looks: dict[int, _Look] = {}
         self._rule: Neighborhood | None = None

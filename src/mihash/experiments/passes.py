@@ -156,7 +156,7 @@ def learn_once(
     first = learner.mapping
     branches = [Branch(trigger, first) for trigger in triggers]
     intervals = sorted({trigger.interval for trigger in triggers})
-    gauge = Gauge(n_mappings=len(branches) + 1)
+    gauge = Gauge(n_mappings=len(branches) + 2)
     measured: dict[str, float] = {}
     learning_s, done = 0.0, 0
     for seen in checkpoints.tolist():
