@@ -40,6 +40,12 @@ def test_updates_are_counted_with_the_initial_table(trigger, updates):
     assert len(system.history) == 2000 // trigger.interval
 
 
+def test_a_stream_without_labels_moves_from_the_first_block_on():
+    system = loop(mihash.FixedRate(100))
+    system.feed(X)
+    assert system.updates == 21
+
+
 def test_the_first_check_may_find_a_mapping_that_has_not_moved():
     system = loop(mihash.FixedRate(1))
     system.feed(X[:50], y[:50])

@@ -103,10 +103,12 @@ class Reservoir:
             self._projected = (mapping, self.seen, mapping.project(self.X))
         return self._projected[2]
 
-    def neighborhood_for(self, y: NDArray[Any] | None) -> Neighborhood | None:
-        """Return the neighbourhood for examples with such labels, also before any was kept."""
+    def neighborhood_for(self, X: NDArray[np.float32], y: NDArray[Any] | None) -> Neighborhood | None:
+        """Return the neighbourhood for a block of examples; the first block is measured on itself."""
         if self._neighborhood is None and y is not None:
             return label_neighborhood(y)
+        if self._neighborhood is None and len(X) >= 2:
+            return within_fraction(X, FRACTION)
         return self._neighborhood
 
     def plan(self, n: int) -> NDArray[np.int64]:

@@ -70,7 +70,8 @@ def test_similarity_is_the_reservoirs(kind):
 def test_no_step_before_similarity_is_known():
     X, _ = stream(100)
     learner = started(8, 12)
-    assert np.array_equal(learn(learner, X, None), hyperplanes(12, 8, seed=0))
+    assert np.array_equal(learn(learner, X[:1], None), hyperplanes(12, 8, seed=0))
+    assert not np.array_equal(learn(learner, X, None), hyperplanes(12, 8, seed=0))  # a block measures itself
 
 
 def test_a_step_has_the_exact_gradient():

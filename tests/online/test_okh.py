@@ -6,7 +6,7 @@ import oracles_pairs as oracles
 from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.mapping import KernelMapping, LinearMapping
-from mihash.neighbors import WithinDistance
+from mihash.neighbors import WithinDistance, within_fraction
 from mihash.online.base import hyperplanes
 from mihash.online.okh import OKH
 from mihash.online.pairs import loss_margin, similar_pairs
@@ -154,7 +154,10 @@ def test_an_odd_example_is_left_out():
 
 def test_pairs():
     X, _ = stream()
-    assert similar_pairs(X[:4], None, mihash.Reservoir(10)).shape == (0,)  # no threshold is known yet
+    assert similar_pairs(X[:1], None, mihash.Reservoir(10)).shape == (0,)  # no threshold is known yet
+    first = within_fraction(X[:40]).threshold  # the first block is measured on itself
+    expected = [np.linalg.norm(X[t] - X[t + 1]) <= first for t in range(0, 40, 2)]
+    assert similar_pairs(X[:40], None, mihash.Reservoir(10)).tolist() == expected
     near = mihash.Reservoir(10, neighbors=WithinDistance(1.0))
     expected = [np.linalg.norm(X[t] - X[t + 1]) <= 1 for t in range(0, 8, 2)]
     assert similar_pairs(X[:9], None, near).tolist() == expected

@@ -131,7 +131,7 @@ class MIHash(OnlineLearner):
         """Take one exact gradient step for each example of the block, in order."""
         n, size = len(X), reservoir.size
         kept = len(reservoir)
-        rule = reservoir.neighborhood_for(y)
+        rule = reservoir.neighborhood_for(X, y)
         Z, lengths = self._whitened(X)
         self._recall(reservoir)
         near = np.zeros((n, size), dtype=np.uint8)

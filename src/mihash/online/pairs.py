@@ -50,7 +50,7 @@ def similar_pairs(X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir) -> Fl
     >>> similar_pairs(X, np.array([1, 1, 1, 2, 2]), Reservoir(2))
     array([ True, False])
     """
-    rule = reservoir.neighborhood_for(y)
+    rule = reservoir.neighborhood_for(X, y)
     if rule is None or len(X) < 2:
         return np.zeros(0, dtype=np.bool_)
     first, second = slice(0, len(X) - 1, 2), slice(1, None, 2)
