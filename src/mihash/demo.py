@@ -101,7 +101,7 @@ def run_demo(
 
 
 def _warm_up(split: Split, n_bits: int) -> None:
-    n = min(len(split.stream), 120)
+    n = min(len(split.stream), 800)
     system = OnlineHashing(MIHash(n_bits), TriggerUpdate(interval=50), reservoir_size=50)
     system.feed(split.X_stream[:n], None if split.y_stream is None else split.y_stream[:n])
 
