@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app", "demo", "main", "options", "version"]
+__all__ = ["app", "demo", "main", "options", "reproduce", "version"]
 
 app = typer.Typer(
     help="Binary codes that learn from a stream, and know when to rehash.",
@@ -81,6 +81,49 @@ def demo(
     path = output / "mihash-demo.png"
     draw(result, path)
     console.print(f"The picture is in {path}", highlight=False)
+
+
+@app.command(epilog="Example: mihash reproduce table4 figure4 --scale smoke")
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments by name, or TOML files.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every experiment of the paper.")] = False,
+    scale: Annotated[
+        str, typer.Option(help="smoke (shipped digits), small (generated) or full (--data).")
+    ] = "smoke",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder for results; what is there is not run again.")] = Path(
+        "results"
+    ),
+    processes: Annotated[int, typer.Option(help="How many passes at a time.")] = 2,
+    seed: Annotated[int, typer.Option(help="Seeds every division and order of the data.")] = 0,
+) -> None:
+    """Run the paper's online experiments: streams, triggers, checkpoints. Interrupted, it goes on where it was."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from .errors import InvalidInput
+    from .experiments.definition import definition_names, load_definition
+    from .experiments.runner import pending, run_tasks
+
+    chosen = definition_names() if everything else names or []
+    if not chosen:
+        raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
+    tasks = pending([load_definition(name) for name in chosen], results, scale, data, seed)
+    console = Console()
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=None)
+        run_tasks(
+            tasks,
+            processes,
+            lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+        )
+    runs = sum(len(each.runs) for each in tasks)
+    console.print(
+        f"{runs} runs in {len(tasks)} learning passes; the results are in {results / scale}", highlight=False
+    )
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ little-endian buffers, and 32 bytes of BLAKE2b over all before them.
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import CorruptStore, StoreError, UnsupportedVersion
 
-__all__ = ["dump", "load", "read", "write"]
+__all__ = ["dump", "load", "read", "replace_file", "write"]
 
 State = dict[str, Any]
 
@@ -65,19 +66,24 @@ def load(data: bytes) -> State:
 
 def write(path: str | os.PathLike[str], state: State) -> None:
     """Write ``state`` to a file so that a crash leaves the old file or the new one, never a part."""
-    target = Path(path)
+    replace_file(Path(path), dump(state))
+
+
+def replace_file(target: Path, data: bytes) -> None:
+    """Write beside a file, bring that to the disk, and put it in the file's place."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
-            file.write(dump(state))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
+        _sync_folder(target.parent)
     except OSError as error:
         raise StoreError(f"Cannot write {target}: {error}.") from error
     finally:
-        beside.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+        with suppress(OSError):
+            beside.unlink()
 
 
 def read(path: str | os.PathLike[str]) -> State:

@@ -1,0 +1,226 @@
+"""What an experiment is: a table or figure of the paper as a small TOML file, checked when it is read.
+
+A definition names data sets, methods, code lengths, thresholds and intervals; `Definition.runs` spells them out,
+one run for each combination and trial. A run's path among the results follows from the run alone.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from .. import validation
+from ..errors import InvalidInput, StoreError, UnknownName
+from ..online import learner_class
+from ..trigger import FixedRate, Trigger, TriggerUpdate
+
+__all__ = ["DEFINITIONS", "Definition", "Run", "definition_names", "load_definition", "load_parameters"]
+
+DEFINITIONS = Path(__file__).parent / "definitions"
+DATASETS = ("cifar10", "places205", "labelme")
+_PARAMETERS = "parameters.toml"
+
+Parameters = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, order=True)
+class Run:
+    """One stream through one learner under one trigger.
+
+    Attributes
+    ----------
+    dataset
+        One of the paper's three, by its name; what stands in for it depends on the scale.
+    method
+        A learner by name.
+    parameters
+        Its arguments that differ from the defaults, sorted by name.
+    n_bits
+        The code length.
+    trial
+        Which of the random divisions and orders of the data.
+    share
+        The reservoir's size in units of the protocol's.
+    theta
+        The trigger's threshold; None for an update at a fixed rate.
+    every
+        The update interval in units of the protocol's.
+    """
+
+    dataset: str
+    method: str
+    parameters: Parameters
+    n_bits: int
+    trial: int
+    share: float
+    theta: float | None
+    every: float
+
+    @property
+    def learning(self) -> "Run":
+        """The learning pass that this run is part of: the same without its trigger."""
+        return Run(self.dataset, self.method, self.parameters, self.n_bits, self.trial, self.share, None, 1.0)
+
+    def trigger(self, interval: int) -> Trigger:
+        """Return the trigger, given the protocol's interval."""
+        scaled = max(1, round(self.every * interval))
+        return FixedRate(scaled) if self.theta is None else TriggerUpdate(self.theta, scaled)
+
+    @property
+    def path(self) -> Path:
+        """Where the result lies, below the folder of results.
+
+        Examples
+        --------
+        >>> print(Run("cifar10", "okh", (("C", 0.1),), 32, 0, 1.0, 0.0, 1.0).path)
+        cifar10/32-bits/okh-0199c4/trial-0/theta-0.json
+        """
+        method = self.method
+        if self.parameters:
+            text = json.dumps(self.parameters, sort_keys=True)
+            method += f"-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
+        rule = "fixed-rate" if self.theta is None else f"theta-{self.theta:g}"
+        rule += "" if self.every == 1 else f"-every-{self.every:g}"
+        rule += "" if self.share == 1 else f"-reservoir-{self.share:g}"
+        return Path(self.dataset, f"{self.n_bits}-bits", method, f"trial-{self.trial}", f"{rule}.json")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table or a figure.
+
+    Attributes
+    ----------
+    name
+        The file's name without its ending.
+    title
+        What it shows, for a person.
+    kind
+        ``"online"``: streams under triggers; ``"correlation"``: MI against ranking measures on random mappings;
+        ``"distributions"``: distances before and after learning.
+    draws
+        What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
+        ``"correlation"`` or ``"distributions"``.
+    datasets, methods, bits
+        What is run; a method that needs labels is left out where there are none.
+    thetas
+        Thresholds of the trigger.
+    fixed
+        Whether the fixed rate is run too.
+    intervals
+        Update intervals in units of the protocol's.
+    reservoirs
+        Reservoir sizes in units of the protocol's.
+    trials
+        How many random divisions and orders.
+    """
+
+    name: str
+    title: str
+    kind: str
+    draws: str
+    datasets: tuple[str, ...] = DATASETS
+    methods: tuple[str, ...] = ()
+    bits: tuple[int, ...] = (32,)
+    thetas: tuple[float, ...] = (0.0,)
+    fixed: bool = True
+    intervals: tuple[float, ...] = (1.0,)
+    reservoirs: tuple[float, ...] = (1.0,)
+    trials: int = 3
+    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        validation.choice("kind", self.kind, ("online", "correlation", "distributions"))
+        validation.choice(
+            "draws",
+            self.draws,
+            ("curves", "thetas", "intervals", "times", "reservoirs", "correlation", "distributions"),
+        )
+        for name in self.datasets:
+            validation.choice("datasets", name, DATASETS)
+        for name in self.methods:
+            learner_class(name)
+        for n_bits in self.bits:
+            validation.integer("bits", n_bits, minimum=1)
+        for theta in self.thetas:
+            validation.number("thetas", theta, finite=False)
+        for value in (*self.intervals, *self.reservoirs):
+            validation.number("intervals and reservoirs", value, above=0)
+        validation.integer("trials", self.trials, minimum=1)
+
+    def runs(self, parameters: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Run]:
+        """Yield every run; ``parameters`` holds each method's arguments by data set."""
+        if self.kind != "online":
+            return
+        rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
+        for dataset, method, n_bits, trial in product(self.datasets, self.methods, self.bits, range(self.trials)):
+            if dataset == "labelme" and learner_class(method).needs_labels:
+                continue
+            chosen = {**parameters.get(method, {}).get(dataset, {}), **self.parameters.get(method, {})}
+            for share, every, theta in product(self.reservoirs, self.intervals, rules):
+                yield Run(dataset, method, tuple(sorted(chosen.items())), n_bits, trial, share, theta, every)
+
+
+def definition_names() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    return sorted(file.stem for file in DEFINITIONS.glob("*.toml") if file.name != _PARAMETERS)
+
+
+def load_definition(path: Path | str) -> Definition:
+    """Read a definition by name, or from a file; unknown keys are refused.
+
+    Examples
+    --------
+    >>> load_definition("table4").methods
+    ('okh', 'osh', 'adapthash', 'sketchhash')
+    """
+    file = Path(path)
+    if file.suffix != ".toml":
+        file = DEFINITIONS / f"{path}.toml"
+        if not file.exists():
+            raise UnknownName(f"There is no experiment {str(path)!r}; known: {', '.join(definition_names())}.")
+    values = _read(file)
+    known_keys = {each.name: each for each in fields(Definition) if each.name != "name"}
+    unknown = sorted(set(values) - set(known_keys))
+    if unknown:
+        raise InvalidInput(
+            f"{file.name} has the unknown keys {', '.join(unknown)}; known: {', '.join(known_keys)}."
+        )
+    missing = [
+        key
+        for key, each in known_keys.items()
+        if each.default is MISSING and each.default_factory is MISSING and key not in values
+    ]
+    if missing:
+        raise InvalidInput(f"{file.name} must have {', '.join(missing)}.")
+    lists: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
+    for key, value in lists.items():
+        if isinstance(getattr(Definition, key, None), tuple) and not isinstance(value, tuple):
+            raise InvalidInput(f"`{key}` in {file.name} must be a list; got {value!r}.")
+    return Definition(name=file.stem, **lists)
+
+
+def load_parameters() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the arguments that each method has on each data set, where they are not the defaults."""
+    return _read(DEFINITIONS / _PARAMETERS)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"Cannot read {file}: {error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} is not TOML: {error}.") from error
+    for key, value in values.items():
+        if isinstance(value, float) and math.isnan(value):
+            raise InvalidInput(f"`{key}` in {file.name} must be a number; got nan.")
+    return values

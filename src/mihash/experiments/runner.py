@@ -1,0 +1,165 @@
+"""Runs experiments: only what has no result yet, one learning pass for all its triggers, on several processes."""
+
+import multiprocessing
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..datasets import checkpoints
+from ..errors import InvalidInput
+from ..kernels import one_thread
+from ..online import learner_class
+from .definition import Definition, Run, load_parameters
+from .passes import Pass, learn_once
+from .results import machine, versions, write_result
+from .scales import Stage, stage
+
+__all__ = ["Task", "pending", "run_task", "run_tasks"]
+
+N_CHECKPOINTS = 50
+_RELATIVE_COST = {"places205": 6.0, "cifar10": 1.5, "labelme": 1.0}
+
+Progress = Callable[[float, float, str], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A learning pass that is to be made, and the runs that it serves."""
+
+    learning: Run
+    runs: tuple[Run, ...]
+    scale: str
+    data: Path | None
+    results: Path
+    seed: int
+
+    @property
+    def cost(self) -> float:
+        """How long it takes, in units of no meaning."""
+        small = min((run.every for run in self.runs), default=1.0)
+        slower = 1.0 + 0.3 / small
+        return _RELATIVE_COST[self.learning.dataset] * slower
+
+    def __str__(self) -> str:
+        run = self.learning
+        return f"{run.dataset} {run.method} {run.n_bits} bits, trial {run.trial}"
+
+
+def pending(
+    definitions: Iterable[Definition], results: Path, scale: str, data: Path | None = None, seed: int = 0
+) -> list[Task]:
+    """Return the passes that definitions need and whose results are not all there, the longest first.
+
+    Examples
+    --------
+    >>> from mihash.experiments.definition import load_definition
+    >>> tasks = pending([load_definition("table4")], Path("nowhere"), "smoke")
+    >>> len(tasks), len(tasks[0].runs)
+    (12, 12)
+    """
+    parameters = load_parameters()
+    passes: defaultdict[Run, set[Run]] = defaultdict(set)
+    for definition in definitions:
+        for run in definition.runs(parameters):
+            if not (results / scale / run.path).exists():
+                passes[run.learning].add(run)
+    order = {run: _sort_key(run) for runs in passes.values() for run in runs}
+    tasks = [
+        Task(learning, tuple(sorted(runs, key=order.__getitem__)), scale, data, results, seed)
+        for learning, runs in passes.items()
+    ]
+    return sorted(tasks, key=lambda task: (-task.cost, str(task)))
+
+
+def run_task(task: Task) -> float:
+    """Make a pass and write a result for each of its runs; return the seconds that it took."""
+    begin = time.perf_counter()
+    where = stage(task.learning.dataset, task.scale, task.data, task.seed)
+    run = task.learning
+    split = where.split(run.trial)
+    size = max(2, min(len(split.stream), round(run.share * where.protocol.reservoir_size)))
+    points = checkpoints(len(split.stream), min(N_CHECKPOINTS, len(split.stream)), seed=task.seed, trial=run.trial)
+    learner = learner_class(run.method)(run.n_bits, seed=run.trial, **dict(run.parameters))
+    with one_thread():
+        made = learn_once(
+            split,
+            learner,
+            [each.trigger(where.protocol.interval) for each in task.runs],
+            points,
+            reservoir_size=size,
+            top=where.protocol.top,
+            seed=run.trial,
+        )
+    for index, each in enumerate(task.runs):
+        write_result(
+            task.results / task.scale / each.path, _result(each, index, made, where, size, len(split.X_base), task)
+        )
+    return time.perf_counter() - begin
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    processes: int = 1,
+    progress: Progress = lambda done, total, what: None,  # noqa: ARG005
+) -> None:
+    """Make passes on several processes; what is finished stays, so an interrupted run goes on where it was."""
+    if processes < 1:
+        raise InvalidInput(f"`processes` must be at least 1; got {processes}.")
+    total, done = sum(task.cost for task in tasks), 0.0
+    if processes == 1:
+        for task in tasks:
+            progress(done, total, str(task))
+            run_task(task)
+            done += task.cost
+        progress(total, total, "done")
+        return
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        waiting: dict[Future[float], Task] = {pool.submit(run_task, task): task for task in tasks}
+        try:
+            while waiting:
+                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    task = waiting.pop(future)
+                    future.result()
+                    done += task.cost
+                    progress(done, total, str(task))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _result(run: Run, index: int, made: Pass, where: Stage, size: int, n_items: int, task: Task) -> dict[str, Any]:
+    branch = made.branches[index]
+    trigger = branch.trigger
+    rows = len(where.dataset.X)
+    described = asdict(run)
+    described["parameters"] = dict(run.parameters)
+    return {
+        "run": described,
+        "scale": task.scale,
+        "seed": task.seed,
+        "data": where.dataset.name,
+        "protocol": asdict(where.protocol) | {"reservoir_size": size, "interval": trigger.interval, "rows": rows},
+        "examples": made.examples,
+        "precisions": branch.precisions,
+        "updated_at": branch.updated_at,
+        "updates": branch.updates,
+        "area": branch.area,
+        "final": branch.precisions[-1],
+        "bits_recomputed": branch.updates * n_items * run.n_bits,
+        "versions": versions(),
+        "machine": machine(),
+        "times": {"learning_s": made.learning_s, "deciding_s": branch.deciding_s},
+    }
+
+
+def _sort_key(run: Run) -> tuple[float, float, float]:
+    return (run.every, run.share, float("-inf") if run.theta is None else run.theta)
