@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app", "demo", "main", "options", "reproduce", "version"]
+__all__ = ["app", "demo", "main", "options", "reproduce", "tune", "version"]
 
 app = typer.Typer(
     help="Binary codes that learn from a stream, and know when to rehash.",
@@ -124,6 +124,58 @@ def reproduce(
     console.print(
         f"{runs} runs in {len(tasks)} learning passes; the results are in {results / scale}", highlight=False
     )
+
+
+@app.command(epilog="Example: mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9")
+def tune(
+    method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
+    dataset: Annotated[str, typer.Option(help="cifar10, places205 or labelme.")] = "cifar10",
+    bits: Annotated[int, typer.Option(help="Code length.")] = 32,
+    tried: Annotated[
+        list[str] | None, typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, in place of the usual.")
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="smoke (shipped digits), small (generated) or full (--data).")
+    ] = "smoke",
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder for scores and the definition found.")] = Path("results"),
+    trials: Annotated[int, typer.Option(help="How many divisions of the data to average over.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seeds every division and order of the data.")] = 0,
+) -> None:
+    """Search a method's parameters on a validation set cut from the stream; keep the best as a definition."""
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from .experiments.tuning import parse_grid
+    from .experiments.tuning import tune as search
+
+    grid = parse_grid(tried) if tried else None
+    console = Console()
+    with Progress(console=console) as bar:
+        task = bar.add_task("", total=None)
+        found = search(
+            dataset,
+            method,
+            n_bits=bits,
+            grid=grid,
+            scale=scale,
+            data=data,
+            results=results,
+            trials=trials,
+            seed=seed,
+            progress=lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+        )
+    table = Table(title=f"{method} on {dataset} ({scale}), validation set: the best first")
+    table.add_column("parameters")
+    table.add_column("AUC", justify="right")
+    for setting, area in found.scores[:10]:
+        table.add_row(", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
+    console.print(table)
+    path = results / scale / "tuning" / f"{dataset}-{method}-{bits}.toml"
+    console.print(f"The best is in {path}; run it with: mihash reproduce {path} --scale {scale}", highlight=False)
 
 
 def main() -> None:
