@@ -7,6 +7,7 @@ import copy
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import mihash
 from mihash import state
@@ -131,10 +132,28 @@ def memory_is_bounded(make):
     assert len(state.dump(loop.learner.state())) <= 1.1 * before + 1000
 
 
+def threads_do_not_matter(make):
+    X, y = clusters(n=400, d=1030)
+    fingerprints = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+            loop = fed(make, X[:350], y[:350])
+            fingerprints.append((loop.current.fingerprint, loop.snapshot.fingerprint))
+    assert fingerprints[0] == fingerprints[1]
+
+
+def odd_features_are_no_error(make):
+    X, y = clusters(n=400)
+    constant = np.ones((400, 3), dtype=np.float32)
+    for features in (X + 100, X * 1000, X * 1e-6, constant, X[:, :1], np.repeat(X[:40], 10, axis=0)):
+        loop = fed(make, features, y, reservoir_size=2)
+        assert np.isfinite(loop.current.project(features.astype(np.float32))).all()
+
+
 def one_class_is_no_error(make):
     X, _ = clusters(n=300)
     loop = fed(make, X, np.zeros(300, dtype=int))
-    free = [check.decision for check in loop.history if check.seen > loop.learner.forced_until]
+    free = [check.decision for check in loop.history if "asks for it" not in check.decision.reason]
     assert all(decision.gain == 0 for decision in free)
     assert loop.search(X[:2]) is not None
 

@@ -61,8 +61,8 @@ class OnlineHashing:
 
     Notes
     -----
-    The mapping, the decisions and the codes are functions of the parameters and of the stream, never of how the
-    stream was cut into calls of `feed`.
+    On one machine, the mapping, the decisions and the codes are functions of the parameters and of the stream,
+    never of how the stream was cut into calls of `feed`.
 
     Examples
     --------

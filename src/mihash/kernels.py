@@ -5,10 +5,11 @@ folder for that can be written; where none can be (a read-only install without a
 in each process.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core import types
@@ -45,20 +46,41 @@ def _compile(function: Kernel, fastmath: Any) -> Kernel:
     return kernel
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread inside a ``with``: small products are faster so, and factorisations repeatable.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold BLAS to one thread inside a ``with``: small products are faster so, and the last bits repeatable.
 
-    Eigenvectors depend in their last bits on the number of threads, and learning would carry that on.
+    Products and eigenvectors depend in their last bits on the number of threads, and learning would carry that on.
+    Several threads may be inside at a time; the last one out restores what was there.
     """
-    limited: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limited
+    with _OneThread.lock:
+        _OneThread.users += 1
+        if _OneThread.users == 1:
+            _OneThread.before = [library.num_threads for library in _blas()]
+            for library in _blas():
+                library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _OneThread.lock:
+            _OneThread.users -= 1
+            if _OneThread.users == 0:
+                for library, n_threads in zip(_blas(), _OneThread.before, strict=True):
+                    library.set_num_threads(n_threads)
+
+
+class _OneThread:
+    lock = threading.Lock()
+    users = 0
+    before: ClassVar[list[int]] = []
 
 
 @cache
-def _controller() -> Any:
+def _blas() -> list[Any]:
     import threadpoolctl
 
-    return threadpoolctl.ThreadpoolController()
+    found = threadpoolctl.ThreadpoolController().lib_controllers
+    return [library for library in found if library.user_api == "blas"]
 
 
 def _popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- the signature is Numba's

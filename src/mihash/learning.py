@@ -113,10 +113,10 @@ class Learning:
                 forced = False
                 if event == self.reservoir.seen + block:
                     self._learn(*rows(event - block, event))
-                    forced = event <= self.learner.forced_until
-                self._looked = event
+                    forced = event - block < self.learner.forced_until
                 if forced or any(event % interval == 0 for interval in intervals):
                     yield self._moment(event, *rows(self.reservoir.seen, event), forced)
+                self._looked = event  # a decision that failed is made again
         finally:  # also when whoever decides has failed: what was not learned from waits
             rest, rest_labels = rows(self.reservoir.seen, end)
             kept = (rest.copy(), None if rest_labels is None else rest_labels.copy())

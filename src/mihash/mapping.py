@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .errors import CorruptStore, InvalidInput
+from .kernels import one_thread
 from .state import State
 
 __all__ = [
@@ -35,8 +36,9 @@ _CHUNK_BYTES = 1 << 20
 def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
     """Return X @ W so that a row of the result depends on that row of X and on W alone.
 
-    BLAS gives other last bits for other shapes. So every product here has one shape, 64 rows, the last one
-    padded with zeros: a vector has the same projection alone, in a batch, or in another order.
+    BLAS gives other last bits for other shapes and numbers of threads. So every product here has one shape, 64
+    rows, the last one padded with zeros, and one thread: a vector has the same projection alone, in a batch, or in
+    another order.
 
     Examples
     --------
@@ -48,13 +50,14 @@ def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
     W = np.ascontiguousarray(W)
     out = np.empty((n, W.shape[1]), dtype=np.float32)
     whole = n - n % BLOCK_ROWS
-    if whole:
-        blocks = np.ascontiguousarray(X[:whole]).reshape(-1, BLOCK_ROWS, d)
-        np.matmul(blocks, W, out=out[:whole].reshape(-1, BLOCK_ROWS, W.shape[1]))
-    if whole < n:
-        padded = np.zeros((BLOCK_ROWS, d), dtype=np.float32)
-        padded[: n - whole] = X[whole:]
-        out[whole:] = (padded @ W)[: n - whole]
+    with one_thread():
+        if whole:
+            blocks = np.ascontiguousarray(X[:whole]).reshape(-1, BLOCK_ROWS, d)
+            np.matmul(blocks, W, out=out[:whole].reshape(-1, BLOCK_ROWS, W.shape[1]))
+        if whole < n:
+            padded = np.zeros((BLOCK_ROWS, d), dtype=np.float32)
+            padded[: n - whole] = X[whole:]
+            out[whole:] = (padded @ W)[: n - whole]
     return out
 
 
@@ -217,6 +220,8 @@ class KernelMapping(HashMapping):
         The matrix W (m, b).
     offset
         One number for each bit; zeros by default.
+    kernel
+        The kernel map of these anchors and this width, where somebody has it at hand.
 
     Examples
     --------
@@ -228,7 +233,13 @@ class KernelMapping(HashMapping):
     kind = "kernel"
 
     def __init__(
-        self, anchors: ArrayLike, width: ArrayLike, weights: ArrayLike, offset: ArrayLike | None = None
+        self,
+        anchors: ArrayLike,
+        width: ArrayLike,
+        weights: ArrayLike,
+        offset: ArrayLike | None = None,
+        *,
+        kernel: "GaussianKernel | None" = None,
     ) -> None:
         self._anchors = _frozen("anchors", anchors, ndim=2)
         self._width = _frozen("width", np.reshape(width, 1), ndim=1)
@@ -240,7 +251,7 @@ class KernelMapping(HashMapping):
             )
         if self._width[0] <= 0:
             raise InvalidInput(f"`width` must be above 0; got {self._width[0]}.")
-        self._kernel = GaussianKernel(self._anchors, float(self._width[0]))
+        self._kernel = GaussianKernel(self._anchors, float(self._width[0])) if kernel is None else kernel
 
     @property
     def n_bits(self) -> int:
@@ -301,6 +312,9 @@ def mapping_from_state(state: State) -> HashMapping:
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> Matrix:
+    shared = isinstance(values, np.ndarray) and values.dtype == np.float32 and values.base is None
+    if shared and not values.flags.writeable and values.flags.c_contiguous and values.ndim == ndim:  # type: ignore[union-attr]
+        return values  # type: ignore[return-value] # another mapping's, or made to be shared
     array: NDArray[Any] = np.array(values, dtype=np.float32, order="C")
     if array.ndim != ndim or 0 in array.shape:
         raise InvalidInput(f"`{name}` must have {ndim} dimension(s) and not be empty; got shape {array.shape}.")

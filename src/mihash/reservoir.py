@@ -208,7 +208,10 @@ def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) ->
         kinds = [
             f"a 0/1 matrix of {part.shape[1]} classes" if part.ndim == 2 else "integers" for part in (before, y)
         ]
-        raise InvalidInput(f"The stream began with labels `{name}` as {kinds[0]}; got {kinds[1]}.")
+        raise InvalidInput(
+            f"The stream began with labels `{name}` as {kinds[0]}; got {kinds[1]}. Give every class a column from "
+            "the start, zeros where it has not appeared."
+        )
 
 
 def _seeds(seed: int) -> np.random.SeedSequence:

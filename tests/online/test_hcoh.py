@@ -110,3 +110,16 @@ def test_unlabelled_examples_are_refused():
 def test_bad_parameters(name, value):
     with pytest.raises(InvalidInput, match=f"`{name}`"):
         HCOH(8, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("n_bits", "n_classes", "n_labels"), [(4, None, 16), (8, 10, 10), (16, 100, 200), (3, 3, 12)]
+)
+def test_no_two_labels_share_a_codeword_while_there_are_others(n_bits, n_classes, n_labels):
+    for seed in range(30):
+        book = Codebook(n_bits, seed, n_classes)
+        codewords = book.targets(np.arange(n_labels))
+        assert len(np.unique(codewords, axis=0)) == min(n_labels, 2**n_bits)
+        again = Codebook(n_bits, seed, n_classes)
+        again.targets(np.arange(3))
+        assert np.array_equal(again.targets(np.arange(n_labels)), codewords)

@@ -21,12 +21,24 @@ CHECKS = {
 }
 
 
+VARIANTS = {
+    **{name: (name, {}) for name in LEARNERS},
+    "mihash, the paper's": ("mihash", {"whiten": None}),
+    "osh, hinge": ("osh", {"loss": "hinge"}),
+    "okh, an odd warm-up": ("okh", {"n_anchors": 20, "warm_up": 130}),
+    "hmoh, kernel": ("hmoh", {"kernel": True, "n_anchors": 50, "warm_up": 120}),
+    "hcoh, more classes": ("hcoh", {"n_classes": 100}),
+    "sketchhash, small batches": ("sketchhash", {"sketch_size": 100, "batch_size": 30}),
+}
+
+
 @pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", LEARNERS)
-def test_learner(name, check, tmp_path):
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_learner(variant, check, tmp_path):
+    name, options = VARIANTS[variant]
     if (name, check) in EXEMPT:
         pytest.skip(EXEMPT[name, check])
-    arguments = [lambda: LEARNERS[name](n_bits=16, seed=1)]
+    arguments = [lambda: LEARNERS[name](n_bits=16, seed=1, **options)]
     if "folder" in inspect.signature(CHECKS[check]).parameters:
         arguments.append(tmp_path)
     CHECKS[check](*arguments)

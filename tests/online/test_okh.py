@@ -7,6 +7,7 @@ from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.mapping import KernelMapping, LinearMapping
 from mihash.neighbors import WithinDistance, within_fraction
+from mihash.online.anchors import Anchors
 from mihash.online.base import hyperplanes
 from mihash.online.okh import OKH
 from mihash.online.pairs import loss_margin, similar_pairs
@@ -171,3 +172,20 @@ def test_pairs():
 def test_bad_parameters(name, value):
     with pytest.raises(InvalidInput, match=f"`{name}`"):
         OKH(8, **{name: value})
+
+
+def test_the_width_is_the_mean_distance_to_the_anchors():
+    X, _ = stream()
+    anchors = Anchors(n_anchors=7, warm_up=30, seed=0)
+    anchors.absorb(X[:30])
+    distances = [np.linalg.norm(x.astype(float) - point) for x in X[:30] for point in anchors.points]
+    assert anchors.width == pytest.approx(np.mean(distances))
+    assert {tuple(point) for point in anchors.points} <= {tuple(x) for x in X[:30]}
+
+
+def test_a_look_ahead_never_draws_anchors():
+    X, y = stream(400)
+    system = mihash.OnlineHashing(OKH(8, n_anchors=20, warm_up=130), mihash.FixedRate(10), 50)
+    system.feed(X, y)
+    assert all(not check.decision.update for check in system.history if check.seen < 200)
+    assert system.current.arrays()["anchors"].shape == (20, X.shape[1])

@@ -294,3 +294,11 @@ def test_blocks_are_batches():
     learner = SketchHash(sketch_size=60, batch_size=20)
     assert (learner.block_size, learner.forced_until) == (20, 60)
     assert SketchHash.block_size == 100  # the class is untouched
+
+
+@pytest.mark.parametrize(("sketch_size", "batch_size", "forced"), [(200, 50, 4), (100, 128, 1), (128, 100, 2)])
+def test_updates_are_forced_until_the_sketch_is_full(sketch_size, batch_size, forced):
+    learner = SketchHash(8, sketch_size=sketch_size, batch_size=batch_size)
+    system = mihash.OnlineHashing(learner, mihash.TriggerUpdate(float("inf")), 50)
+    system.feed(np.random.default_rng(0).standard_normal((1500, 6)))
+    assert system.updates == 1 + forced

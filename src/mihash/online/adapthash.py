@@ -37,6 +37,9 @@ class AdaptHash(OnlineLearner):
     take one of size lambda towards orthogonality, W (W'W - I), and are scaled to unit length. Without a loss
     nothing moves. Works with class labels, multi-labels, or none.
 
+    Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
+    scale, little or nothing is learned.
+
     References
     ----------
     F. Cakir and S. Sclaroff, "Adaptive Hashing for Fast Similarity Search", ICCV 2015.

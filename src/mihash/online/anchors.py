@@ -1,8 +1,8 @@
 """A Gaussian kernel map whose anchors come from the stream's own beginning.
 
 Kernel methods want anchors before they can start. A stream has no training set to take them from, so the first
-examples are the declared warm-up sample: they are set aside, anchors are drawn from them, and learning begins with
-the example after them. Until then the mapping is the first one, random hyperplanes.
+blocks of examples are the declared warm-up sample: they are set aside, anchors are drawn from them, and learning
+begins with the block after them. Until then the mapping is the first one, random hyperplanes.
 """
 
 from typing import Self
@@ -26,9 +26,11 @@ class Anchors:
     n_anchors
         How many anchors are drawn.
     warm_up
-        How many examples are set aside before they are drawn.
+        How many examples are set aside before they are drawn, rounded up to whole blocks.
     seed
         Seeds the draw.
+    block_size
+        The learner's block size: a copy that looks ahead in mid-block never draws.
 
     Examples
     --------
@@ -38,9 +40,9 @@ class Anchors:
     (True, (1, 3))
     """
 
-    def __init__(self, n_anchors: int, warm_up: int, seed: int) -> None:
+    def __init__(self, n_anchors: int, warm_up: int, seed: int, block_size: int = 1) -> None:
         self.n_anchors = n_anchors
-        self.warm_up = warm_up
+        self.warm_up = -(-warm_up // block_size) * block_size
         self.seed = seed
         self.width = 0.0
         self._rows: list[Matrix] = []
@@ -70,6 +72,7 @@ class Anchors:
         generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(3,)))
         chosen = generator.permutation(len(sample))[: self.n_anchors]
         self._points = sample[np.sort(chosen)]
+        self._points.setflags(write=False)
         self._rows = []
         inner = sample.astype(np.float64) @ self._points.T.astype(np.float64)
         squares = (sample.astype(np.float64) ** 2).sum(axis=1)[:, None] - 2 * inner
@@ -90,7 +93,7 @@ class Anchors:
 
     def mapping(self, W: Matrix) -> KernelMapping:
         """Return the mapping of linear functions W (m + 1, b) on these features."""
-        return KernelMapping(self.points, self.width, W[:-1], W[-1])
+        return KernelMapping(self.points, self.width, W[:-1], W[-1], kernel=self._kernel)
 
     def state(self) -> State:
         """Return what was collected."""

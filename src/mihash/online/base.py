@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import InvalidInput, NotReady
+from ..kernels import one_thread
 from ..mapping import HashMapping
 from ..reservoir import Reservoir
 from ..state import State
@@ -39,15 +40,15 @@ def hyperplanes(n_features: int, n_bits: int, seed: int) -> NDArray[np.float32]:
 class OnlineLearner(ABC):
     """An online hashing method.
 
-    Subclasses name themselves, keep their parameters as attributes, and implement `begin`, `learn`, `mapping`
-    and the pair `learned` / `relearn`. Block edges stand at multiples of ``block_size`` examples of the stream,
-    wherever `feed` was cut, so that the same stream gives the same bits.
+    Subclasses name themselves, keep their parameters as attributes, and implement `parameters`, `begin`, `learn`,
+    `current` and the pair `learned` / `relearn`. Block edges stand at multiples of ``block_size`` examples of the
+    stream, wherever `feed` was cut, so that the same stream gives the same bits.
     """
 
     name: ClassVar[str]
     needs_labels: ClassVar[bool] = False
     block_size: int = 100
-    forced_until: int = 0  # up to so many examples, the table is updated at every block edge (App. D.2)
+    forced_until: int = 0  # the table is updated at every block edge until so many were seen (App. D.2)
 
     def __init__(self, n_bits: int, seed: int) -> None:
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
@@ -79,7 +80,14 @@ class OnlineLearner(ABC):
         """The current mapping Phi_t, frozen."""
         if self._n_features is None:
             raise NotReady("The dimension of the stream is not known yet: feed or store examples first.")
-        return self.current()
+        try:
+            with one_thread():
+                return self.current()
+        except InvalidInput as error:
+            raise NotReady(
+                f"{self!r} has diverged: {error} Start again with smaller steps, or with features that are "
+                "centred and of unit length (mihash.datasets.normalize)."
+            ) from error
 
     @abstractmethod
     def begin(self, n_features: int) -> None:

@@ -5,6 +5,7 @@ come as they come, so a codeword is a function of the seed and of the order of a
 may grow without limit, and a codeword never changes.
 """
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ __all__ = ["MOST_CLASSES", "Codebook", "hadamard_column"]
 Signs = NDArray[np.int8]
 
 MOST_CLASSES = 65_536  # the columns of the largest Hadamard matrix
-_PAGE_ROWS = 64
+_ROOM = 64
 
 
 def hadamard_column(number: int, size: int) -> Signs:
@@ -40,7 +41,8 @@ class Codebook:
 
     With ``n_classes``, the columns of a Hadamard matrix come first: any two differ in half of their entries. A
     matrix larger than the code is brought to its length by the signs of random projections. Labels after the last
-    column, and all labels without a matrix, get random codewords.
+    column, and all labels without a matrix, get random codewords. No two labels have the same one as long as there
+    are codewords left.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ class Codebook:
         self.size = 0 if n_classes is None else 1 << (max(n_classes, n_bits) - 1).bit_length()
         self._numbers: dict[int, int] = {}
         self._codewords: Signs = np.empty((0, n_bits), dtype=np.int8)
+        self._taken: set[bytes] = set()
         rng = self._generator(5)
         self._order = rng.permutation(self.size)
         self._signs = _signs(rng, self.size)
@@ -118,20 +121,40 @@ class Codebook:
         self._grow()
         return self
 
-    def _grow(self) -> None:
-        while len(self._codewords) < len(self._numbers):
-            self._codewords = np.concatenate([self._codewords, self._page(len(self._codewords) // _PAGE_ROWS)])
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return an independent codebook; its arrays are shared, since none is changed in place."""
+        twin = copy.copy(self)
+        twin._numbers, twin._taken = dict(self._numbers), set(self._taken)
+        return twin
 
-    def _page(self, page: int) -> Signs:
-        """Return a page of codewords, the same whenever and for however many labels it is opened."""
-        codewords = _signs(self._generator(4, page), _PAGE_ROWS, self.n_bits)
-        first = page * _PAGE_ROWS
-        for number in range(first, min(first + _PAGE_ROWS, self.size)):
-            column = self._signs[number] * hadamard_column(int(self._order[number]), self.size)
+    def _grow(self) -> None:
+        n = len(self._codewords)
+        if n >= len(self._numbers):
+            return
+        room = max(len(self._numbers), 2 * n, _ROOM)
+        codewords = np.empty((room, self.n_bits), dtype=np.int8)
+        codewords[:n] = self._codewords
+        for number in range(n, room):
+            codewords[number] = self._codeword(number)
+            self._taken.add(codewords[number].tobytes())
+        self._codewords = codewords
+
+    def _codeword(self, number: int) -> Signs:
+        """Return a codeword that no label before has, as long as there is one.
+
+        It depends on the seed and the number alone, whenever and for however many labels it is made.
+        """
+        rng = self._generator(4, number)
+        if number < self.size:
+            codeword: Signs = self._signs[number] * hadamard_column(int(self._order[number]), self.size)
             if self._projection is not None:
-                column = np.where(column @ self._projection > 0, 1, -1)
-            codewords[number - first] = column
-        return codewords
+                codeword = np.where(codeword @ self._projection > 0, 1, -1).astype(np.int8)
+        else:
+            codeword = _signs(rng, self.n_bits)
+        spare = self.n_bits > 62 or len(self._taken) < 2**self.n_bits
+        while spare and codeword.tobytes() in self._taken:
+            codeword = _signs(rng, self.n_bits)
+        return codeword
 
     def _generator(self, *key: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))

@@ -34,6 +34,9 @@ class HCOH(OnlineLearner):
     codewords; a bit with a tie, and an example without a label, takes no step. Even a stream of one class moves
     the functions.
 
+    Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
+    scale, little or nothing is learned.
+
     References
     ----------
     M. Lin, R. Ji, H. Liu and Y. Wu, "Supervised online hashing via Hadamard codebook learning", ACM MM 2018.

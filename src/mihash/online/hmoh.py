@@ -34,6 +34,9 @@ class HMOH(OnlineLearner):
     signs.) The target of an example with several labels is the sign of the sum of their codewords; a bit with a
     tie, and an example without a label, takes no step. Even a stream of one class moves the functions.
 
+    Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
+    scale, little or nothing is learned.
+
     References
     ----------
     M. Lin, R. Ji, H. Liu, X. Sun, S. Chen and Q. Tian, "Hadamard matrix guided online hashing", IJCV 128, 2020.
@@ -108,7 +111,7 @@ class HMOH(OnlineLearner):
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes, without codewords and anchors."""
         self._codebook = Codebook(self.n_bits, self.seed, self.n_classes or self.n_bits)
-        self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed) if self.kernel else None
+        self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed, self.block_size) if self.kernel else None
         self._centre: Matrix = np.zeros(0, dtype=np.float32)
         self._begin_at_hyperplanes(n_features)
 

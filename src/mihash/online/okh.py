@@ -33,6 +33,9 @@ class OKH(OnlineLearner):
     W moves by min(C, l / ||G||^2) G, where l = (h - g).f summed over the pair plus sqrt(R), and
     G = k_i (g_i - h_i)' + k_j (g_j - h_j)'. Works with class labels, multi-labels, or none.
 
+    Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
+    scale, little or nothing is learned.
+
     References
     ----------
     L.-K. Huang, Q. Yang and W.-S. Zheng, "Online Hashing", IJCAI 2013.
@@ -83,7 +86,7 @@ class OKH(OnlineLearner):
         self.C = validation.number("C", C, above=0)
         self.alpha = checked_share("alpha", alpha)
         self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=1)
-        self.warm_up = validation.integer("warm_up", warm_up, minimum=1)
+        self.warm_up = validation.integer("warm_up", warm_up, minimum=self.n_anchors)
 
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -92,7 +95,7 @@ class OKH(OnlineLearner):
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
-        self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed)
+        self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed, self.block_size)
         self._W: Matrix = hyperplanes(n_features, self.n_bits, self.seed)
 
     def current(self) -> HashMapping:

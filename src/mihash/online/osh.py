@@ -37,6 +37,9 @@ class OSH(OnlineLearner):
     w_j.x, not the codeword. An example of several labels takes one such round for each of them, in the order of
     the columns, and an example without a label takes none. Even a stream of one class moves the functions.
 
+    Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
+    scale, little or nothing is learned.
+
     References
     ----------
     F. Cakir, S. A. Bargal and S. Sclaroff, "Online supervised hashing", CVIU 2017.
