@@ -1,0 +1,255 @@
+import json
+
+import pytest
+
+from mihash.errors import CorruptStore, InvalidInput, NotReady
+from mihash.experiments import tables
+from mihash.experiments.definition import DATASETS, Definition, definition_names, load_definition, load_parameters
+from mihash.experiments.tables import Table, make_table, outcomes, paper_rows, to_html, to_markdown
+from mihash.online import LEARNERS
+
+INFINITY = float("inf")
+PAPER = json.loads(tables._PAPER.read_text())
+STAND_IN = "Compare order, ratios and signs, not absolute numbers."
+
+
+def define(draws, datasets=("cifar10",), methods=("okh",), **rest):
+    return Definition("tiny", "A title", "online", draws, datasets, methods, **{"trials": 2} | rest)
+
+
+def write(folder, definition, values):
+    """Write a result for each run; `values`, or what it returns for a run, replaces what is usual."""
+    for run in definition.runs(load_parameters()):
+        path = folder / "smoke" / run.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result = {
+            "updates": 1,
+            "area": 0.5,
+            "final": 0.5,
+            "precisions": [0.5] * 8,
+            "examples": [500, 1000],
+            "data": f"{run.dataset} (digits)",
+            "protocol": {"interval": round(100 * run.every), "reservoir_size": round(50 * run.share)},
+            "times": {"learning_s": 2.0, "deciding_s": 0.5},
+        }
+        path.write_text(json.dumps(result | (values(run) if callable(values) else values)))
+
+
+def test_thetas(tmp_path):
+    definition = define("thetas", thetas=(-0.1, 0.0, 0.1, INFINITY))
+    updates = {None: 201, -0.1: 200, 0.0: 8, 0.1: 2, INFINITY: 1}
+    areas = {None: 0.25, -0.1: 0.25, 0.0: 0.3, 0.1: 0.3, INFINITY: 0.125}
+    write(
+        tmp_path,
+        definition,
+        lambda run: {"updates": updates[run.theta] + run.trial, "area": areas[run.theta] + 0.02 * run.trial},
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    ours = ("method", "theta", "updates", "AUC", "change")
+    assert table.columns == (*ours, "paper: updates", "paper: AUC", "paper: change")
+    assert table.rows == (
+        ("OKH", "fixed rate", "201.5", "0.260", "", "201", "0.259", ""),
+        ("OKH", "-0.1", "200.5 (1.0x)", "0.260", "+0.0 %", "201", "0.259", ""),
+        ("OKH", "0", "8.5 (23.7x)", "0.310", "+19.2 %", "8 (25.1x)", "0.287", "+10.8 %"),
+        ("OKH", "0.1", "2.5 (80.6x)", "0.310", "+19.2 %", "", "", ""),
+        ("OKH", "inf", "1.5 (134.3x)", "0.135", "-48.1 %", "1 (201.0x)", "0.134", "-48.3 %"),
+    )
+    assert "Means over 2 trials; the largest standard deviation over them is 0.000" in table.notes[0]
+    assert table.notes[0].endswith("0.014 for AUC.")  # 0.02 / sqrt(2)
+    assert table.notes[1].endswith(f"CIFAR-10 is 'cifar10 (digits)', the shipped digits. {STAND_IN}")
+    assert any("1.06x" in note for note in table.notes)
+
+
+def test_thetas_without_the_fixed_rate_have_no_ratio(tmp_path):
+    definition = define("thetas", fixed=False)
+    write(tmp_path, definition, {})
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns == ("method", "theta", "updates", "AUC", "paper: updates", "paper: AUC", "paper: change")
+    assert table.rows[0][:4] == ("OKH", "0", "1", "0.500")
+
+
+def test_intervals(tmp_path):
+    definition = define("intervals", methods=("sketchhash",), intervals=(0.5, 2.0))
+    updates = {(None, 0.5): 401, (0.0, 0.5): 10, (None, 2.0): 101, (0.0, 2.0): 4}
+    write(
+        tmp_path,
+        definition,
+        lambda run: {"updates": updates[run.theta, run.every], "area": 0.3 if run.theta is None else 0.33},
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns[:5] == ("method", "U", "updates", "final mAP", "AUC")
+    start = ("0.500 -> 0.500", "0.300 -> 0.330 (+10.0 %)")
+    theirs = ("400 -> 9 (44.4x)", "0.306 -> 0.318", "0.303 -> 0.318 (+5.0 %)")
+    assert table.rows == (
+        ("SketchHash", "50", "401 -> 10 (40.1x)", *start, *theirs),
+        ("SketchHash", "200", "101 -> 4 (25.2x)", *start, "", "", ""),
+    )
+
+
+def test_times(tmp_path):
+    definition = define("times", methods=("okh", "mihash"))
+    write(
+        tmp_path,
+        definition,
+        lambda run: {
+            "times": {"learning_s": 2.0 + 2 * run.trial, "deciding_s": 0.1 if run.theta is None else 0.6}
+        },
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns[:4] == ("method", "learning, s", "trigger adds, s", "share")
+    assert table.rows == (
+        ("OKH", "3.000", "0.600", "20.0 %", "10.8", "12.8", "118.5 %"),
+        ("MIHash", "3.000", "0.600", "20.0 %", "", "", ""),
+    )
+    assert not any("not to be used" in note for note in table.notes)
+    write(tmp_path, define("times", intervals=(0.1,)), {"times": {"learning_s": 9.0, "deciding_s": 0.1}})
+    assert make_table(definition, tmp_path, "smoke") == table  # a pass of its own
+    write(tmp_path, define("times", intervals=(0.1,)), {})  # the same seconds of learning: one pass
+    assert make_table(definition, tmp_path, "smoke").notes[0].startswith("These times are not to be used.")
+
+
+def test_reservoirs(tmp_path):
+    definition = define("reservoirs", reservoirs=(0.4, 1.0), trials=1)
+    write(
+        tmp_path,
+        definition,
+        lambda run: {"updates": 20 if run.theta is None else 5, "area": 0.4 if run.share < 1 else 0.5},
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns[1:3] == ("reservoir", "of the stream")
+    assert [row[1:4] + row[-1:] for row in table.rows] == [
+        ("20", "2.0 %", "20 -> 5 (4.0x)", "-20.0 %"),
+        ("50", "5.0 %", "20 -> 5 (4.0x)", "+0.0 %"),
+    ]
+    assert table.notes[0] == "One trial."
+
+
+def test_curves(tmp_path):
+    definition = define("curves", datasets=("cifar10", "labelme"), methods=("osh", "mihash"))
+    write(tmp_path, definition, lambda run: {"updates": 201 if run.theta is None else 20, "final": 0.6})
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns[:6] == ("data set", "method", "final mAP", "AUC", "updates", "reduction")
+    assert [row[:2] for row in table.rows] == [("CIFAR-10", "OSH"), ("CIFAR-10", "MIHash"), ("LabelMe", "MIHash")]
+    ours = ("0.600 -> 0.600", "0.500 -> 0.500 (+0.0 %)", "201 -> 20", "10.1x")
+    assert table.rows[0][2:] == (*ours, "0.480 -> 0.483", "0.463 -> 0.466 (+0.6 %)", "201 -> 36.7 (5.5x)")
+    assert "LabelMe is 'labelme (digits)'" in table.notes[1]
+
+
+def test_curves_of_several_lengths_without_the_fixed_rate(tmp_path):
+    definition = define("curves", methods=("mihash",), bits=(32, 64), fixed=False)
+    write(tmp_path, definition, lambda run: {"updates": run.n_bits, "data": "cifar10_vgg16"})
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns == ("bits", "method", "final mAP", "AUC", "updates")
+    assert table.rows[1] == ("64", "MIHash", "0.500", "0.500", "64")
+    assert "'cifar10_vgg16', substitute features" in table.notes[1]
+
+
+def test_generated_data_are_labelled(tmp_path):
+    definition = define("curves", methods=("mihash",))
+    write(tmp_path, definition, {"data": "cifar10-like"})
+    assert "'cifar10-like', generated" in make_table(definition, tmp_path, "smoke").notes[1]
+
+
+def test_missing_results_name_the_command(tmp_path, monkeypatch):
+    definition = define("curves")
+    write(tmp_path, definition, {})
+    next((tmp_path / "smoke").rglob("theta-0.json")).unlink()
+    message = "1 of the 4 results of tiny are not in .*smoke. Run `mihash reproduce tiny --scale smoke --results "
+    with pytest.raises(NotReady, match=message):
+        make_table(definition, tmp_path, "smoke")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotReady, match="`mihash reproduce tiny --scale full`"):
+        make_table(definition, tables.Path("results"), "full")
+
+
+def test_a_result_without_its_numbers_is_corrupt(tmp_path):
+    definition = define("curves")
+    write(tmp_path, definition, {})
+    path = next((tmp_path / "smoke").rglob("theta-0.json"))
+    path.write_text('{"updates": 3}')
+    with pytest.raises(CorruptStore, match=r"theta-0.json has no 'area'. Remove it"):
+        outcomes(definition, tmp_path, "smoke")
+
+
+def test_a_definition_without_a_table_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="`draws` must be one of 'curves', 'thetas'"):
+        make_table(load_definition("figure3"), tmp_path, "smoke")
+
+
+def test_measures_of_an_outcome(tmp_path):
+    definition = define("curves", trials=3)
+    write(tmp_path, definition, lambda run: {"area": [0.1, 0.2, 0.6][run.trial], "precisions": [0.1, run.trial]})
+    outcome = next(iter(outcomes(definition, tmp_path, "smoke").values()))
+    assert outcome.mean("area") == pytest.approx(0.3)
+    assert outcome.spread("area") == pytest.approx(0.07**0.5)
+    assert outcome.curves.tolist() == [[0.1, 0], [0.1, 1], [0.1, 2]]
+    with pytest.raises(InvalidInput, match="`measure` must be one of"):
+        outcome.mean("speed")
+
+
+def test_rendering():
+    table = Table("a < b", ("method", "AUC"), (("A|B", "0.1"), ("<i>", "")), ("1 & 2",))
+    assert to_markdown(table).splitlines() == [
+        "### a < b",
+        "",
+        "| method | AUC |",
+        "|---|---:|",
+        "| A\\|B | 0.1 |",
+        "| <i> |  |",
+        "",
+        "- 1 & 2",
+    ]
+    html = to_html(table)
+    assert "<caption>a &lt; b</caption>" in html
+    assert "<td>&lt;i&gt;</td>" in html
+    assert html.endswith('<ul class="notes">\n<li>1 &amp; 2</li>\n</ul>')
+
+
+# --- the paper's numbers ---
+
+
+@pytest.mark.parametrize("name", PAPER["tables"])
+def test_the_papers_tables_are_those_of_the_definitions(name):
+    table, definition = PAPER["tables"][name], load_definition(name)
+    assert (table["draws"], (table["dataset"],), (table["n_bits"],)) == (
+        definition.draws,
+        definition.datasets,
+        definition.bits,
+    )
+    assert table["dataset"] in DATASETS
+    assert set(table["methods"]) == set(definition.methods) - {"mihash"}
+    assert set(table["methods"]) <= set(LEARNERS)
+    for method, rows in table["methods"].items():
+        assert rows == paper_rows(table["draws"], table["dataset"], method)
+        keys = {"times": "learning_s", "thetas": "theta", "intervals": "every"}
+        assert len({row[keys[table["draws"]]] for row in rows}) == len(rows) > 0
+        if table["draws"] == "intervals":
+            assert {row["every"] for row in rows} <= set(definition.intervals)
+
+
+def test_every_threshold_has_one_row_of_the_paper_at_most():
+    for name in ("table4", "table5", "table6"):
+        definition = load_definition(name)
+        for run in definition.runs({}):
+            rows = paper_rows("thetas", run.dataset, run.method)
+            n_rows = sum(tables._covers(row, run) for row in rows)
+            assert n_rows == 1 or (n_rows == 0 and run.theta not in (None, 0.0, INFINITY))
+
+
+def test_the_papers_changes_follow_from_its_areas_but_for_the_slip_that_is_noted():
+    slips = []
+    for name in ("table4", "table5", "table6"):
+        for method, (base, *rows) in PAPER["tables"][name]["methods"].items():
+            assert base["change"] is None
+            for row in rows:
+                change = 100 * (row["area"] / base["area"] - 1)
+                rounding = 0.05 * (1 + row["area"] / base["area"]) / base["area"]
+                printed = 0.5 if row["change"] == round(row["change"]) else 0.05
+                if abs(change - row["change"]) > rounding + printed:
+                    slips.append((name, method, row["theta"]))
+    assert slips == [("table5", "adapthash", ">= 0.01")]
+
+
+def test_the_papers_slips_are_noted():
+    assert {note["item"] for note in PAPER["notes"]} == {*(str(item) for item in range(92, 102)), "101a", "101b"}
+    assert {name for note in PAPER["notes"] for name in note["tables"]} <= set(definition_names())
