@@ -99,18 +99,22 @@ def reproduce(
     processes: Annotated[int, typer.Option(help="How many passes at a time.")] = 2,
     seed: Annotated[int, typer.Option(help="Seeds every division and order of the data.")] = 0,
 ) -> None:
-    """Run the paper's online experiments: streams, triggers, checkpoints. Interrupted, it goes on where it was."""
+    """Run the paper's online experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     from .errors import InvalidInput
+    from .experiments.correlation import run_correlation
     from .experiments.definition import definition_names, load_definition
+    from .experiments.distributions import run_distributions
+    from .experiments.report import make_report
     from .experiments.runner import pending, run_tasks
 
     chosen = definition_names() if everything else names or []
     if not chosen:
         raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
-    tasks = pending([load_definition(name) for name in chosen], results, scale, data, seed)
+    definitions = [load_definition(name) for name in chosen]
+    tasks = pending(definitions, results, scale, data, seed)
     console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as bar:
@@ -120,10 +124,16 @@ def reproduce(
             processes,
             lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
         )
+    for definition in definitions:
+        for dataset in definition.datasets:
+            if definition.kind == "correlation":
+                run_correlation(dataset, results, scale, data, seed)
+            elif definition.kind == "distributions":
+                for method in definition.methods:
+                    run_distributions(dataset, method, results, scale, data, seed)
+    page, text = make_report(definitions, results, scale)
     runs = sum(len(each.runs) for each in tasks)
-    console.print(
-        f"{runs} runs in {len(tasks)} learning passes; the results are in {results / scale}", highlight=False
-    )
+    console.print(f"{runs} runs in {len(tasks)} learning passes; the report is {page} and {text}", highlight=False)
 
 
 @app.command(epilog="Example: mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9")

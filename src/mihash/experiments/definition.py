@@ -9,7 +9,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Run:
         The trigger's threshold; None for an update at a fixed rate.
     every
         The update interval in units of the protocol's.
+    timed
+        Whether its times are wanted: then its pass serves no other interval or threshold.
     """
 
     dataset: str
@@ -60,11 +62,12 @@ class Run:
     share: float
     theta: float | None
     every: float
+    timed: bool = False
 
     @property
     def learning(self) -> "Run":
         """The learning pass that this run is part of: the same without its trigger."""
-        return Run(self.dataset, self.method, self.parameters, self.n_bits, self.trial, self.share, None, 1.0)
+        return replace(self, theta=None, every=1.0)
 
     def trigger(self, interval: int) -> Trigger:
         """Return the trigger, given the protocol's interval."""
@@ -87,7 +90,8 @@ class Run:
         rule = "fixed-rate" if self.theta is None else f"theta-{self.theta:g}"
         rule += "" if self.every == 1 else f"-every-{self.every:g}"
         rule += "" if self.share == 1 else f"-reservoir-{self.share:g}"
-        return Path(self.dataset, f"{self.n_bits}-bits", method, f"trial-{self.trial}", f"{rule}.json")
+        folder = Path("timed" if self.timed else "", self.dataset, f"{self.n_bits}-bits", method)
+        return folder / f"trial-{self.trial}" / f"{rule}.json"
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,9 @@ class Definition:
                 continue
             chosen = {**parameters.get(method, {}).get(dataset, {}), **self.parameters.get(method, {})}
             for share, every, theta in product(self.reservoirs, self.intervals, rules):
-                yield Run(dataset, method, tuple(sorted(chosen.items())), n_bits, trial, share, theta, every)
+                arguments = tuple(sorted(chosen.items()))
+                timed = self.draws == "times"
+                yield Run(dataset, method, arguments, n_bits, trial, share, theta, every, timed)
 
 
 def definition_names() -> list[str]:
