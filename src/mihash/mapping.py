@@ -241,17 +241,13 @@ class KernelMapping(HashMapping):
         *,
         kernel: "GaussianKernel | None" = None,
     ) -> None:
-        self._anchors = _frozen("anchors", anchors, ndim=2)
-        self._width = _frozen("width", np.reshape(width, 1), ndim=1)
+        self._kernel = GaussianKernel(anchors, float(np.reshape(width, ()))) if kernel is None else kernel
         self._linear = LinearMapping(weights, offset)
-        if self._linear.n_features != len(self._anchors):
+        if self._linear.n_features != len(self._kernel.anchors):
             raise InvalidInput(
-                f"`weights` must have a row for each of the {len(self._anchors)} anchors; "
+                f"`weights` must have a row for each of the {len(self._kernel.anchors)} anchors; "
                 f"got {self._linear.n_features}."
             )
-        if self._width[0] <= 0:
-            raise InvalidInput(f"`width` must be above 0; got {self._width[0]}.")
-        self._kernel = GaussianKernel(self._anchors, float(self._width[0])) if kernel is None else kernel
 
     @property
     def n_bits(self) -> int:
@@ -261,11 +257,11 @@ class KernelMapping(HashMapping):
     @property
     def n_features(self) -> int:
         """The dimension d of the vectors that it takes."""
-        return int(self._anchors.shape[1])
+        return int(self._kernel.anchors.shape[1])
 
     def arrays(self) -> dict[str, Matrix]:
         """Return anchors, width, weights and offset."""
-        return {"anchors": self._anchors, "width": self._width, **self._linear.arrays()}
+        return {"anchors": self._kernel.anchors, "width": self._kernel.width, **self._linear.arrays()}
 
     def project(self, X: Matrix) -> Matrix:
         """Return k(X) W + offset, each row independent of the others to the last bit."""
@@ -282,12 +278,16 @@ class GaussianKernel:
     array([[1.   , 0.368]], dtype=float32)
     """
 
-    def __init__(self, anchors: Matrix, width: float) -> None:
-        self._centre = anchors.mean(axis=0)
-        centred = anchors - self._centre
+    def __init__(self, anchors: ArrayLike, width: float) -> None:
+        if not (np.isfinite(width) and width > 0):
+            raise InvalidInput(f"`width` must be above 0; got {width}.")
+        self.anchors = _frozen("anchors", anchors, ndim=2)
+        self.width = _frozen("width", [width], ndim=1)
+        self._centre = self.anchors.mean(axis=0)
+        centred = self.anchors - self._centre
         self._inner = np.ascontiguousarray(-2 * centred.T)
         self._squares = np.einsum("ij,ij->i", centred, centred)
-        self._factor = np.float32(-0.5 / width**2)
+        self._factor = np.float32(-0.5 / float(self.width[0]) ** 2)
 
     def features(self, X: Matrix) -> Matrix:
         """Return k(x) for each row (n, anchors), each row independent of the others to the last bit."""
@@ -312,9 +312,6 @@ def mapping_from_state(state: State) -> HashMapping:
 
 
 def _frozen(name: str, values: ArrayLike, ndim: int) -> Matrix:
-    shared = isinstance(values, np.ndarray) and values.dtype == np.float32 and values.base is None
-    if shared and not values.flags.writeable and values.flags.c_contiguous and values.ndim == ndim:  # type: ignore[union-attr]
-        return values  # type: ignore[return-value] # another mapping's, or made to be shared
     array: NDArray[Any] = np.array(values, dtype=np.float32, order="C")
     if array.ndim != ndim or 0 in array.shape:
         raise InvalidInput(f"`{name}` must have {ndim} dimension(s) and not be empty; got shape {array.shape}.")

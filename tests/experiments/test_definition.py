@@ -36,7 +36,7 @@ def test_a_method_that_needs_labels_is_left_out_where_there_are_none():
 def test_parameters_are_those_of_the_methods():
     for method, datasets in load_parameters().items():
         for parameters in datasets.values():
-            LEARNERS[method](8, **parameters)
+            assert parameters.items() <= LEARNERS[method](8, **parameters).parameters().items()
 
 
 def test_runs():

@@ -31,7 +31,8 @@ def test_the_best_setting_is_kept_as_a_definition(tmp_path):
 
 def test_grids_are_those_of_the_methods():
     for method, grid in GRIDS.items():
-        LEARNERS[method](8, **{name: values[0] for name, values in grid.items()})
+        setting = {name: values[0] for name, values in grid.items()}
+        assert setting.items() <= LEARNERS[method](8, **setting).parameters().items()
 
 
 @pytest.mark.parametrize(

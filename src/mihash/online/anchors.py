@@ -72,7 +72,6 @@ class Anchors:
         generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(3,)))
         chosen = generator.permutation(len(sample))[: self.n_anchors]
         self._points = sample[np.sort(chosen)]
-        self._points.setflags(write=False)
         self._rows = []
         inner = sample.astype(np.float64) @ self._points.T.astype(np.float64)
         squares = (sample.astype(np.float64) ** 2).sum(axis=1)[:, None] - 2 * inner
