@@ -59,7 +59,7 @@ def run_demo(
     theta: float = 0.0,
     seed: int = 0,
     data: Path | None = None,
-    progress: Progress = lambda what, done, total: None,  # noqa: ARG005
+    progress: Progress = lambda what, done, total: None,  # noqa: ARG005 -- nobody listens
 ) -> Demo:
     """Stream a data set through MIHash, with the table updated at a fixed rate and by the trigger.
 

@@ -323,7 +323,7 @@ def _alike(study: Study, *, definition: str, dataset: str, methods: list[str], w
     return gap <= within, f"AUC {figures}: {gap:.1f} % apart"
 
 
-def _needs_labels(study: Study, *, method: str, definition: str, dataset: str) -> Judgement:  # noqa: ARG001
+def _needs_labels(study: Study, *, method: str, definition: str, dataset: str) -> Judgement:  # noqa: ARG001 -- the class says it, not the results
     """Check that a method refuses a stream without labels, and is not run where there are none."""
     runs = [run for run in load_definition(definition).runs({}) if run.dataset == dataset]
     own = sum(run.method == method for run in runs)

@@ -117,7 +117,7 @@ def learn_once(
     reservoir_size: int,
     top: int | None = None,
     seed: int = 0,
-    progress: Progress = lambda done, total: None,  # noqa: ARG005
+    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
 ) -> Pass:
     """Send the stream of a split through a learner, once, and follow every trigger.
 

@@ -105,7 +105,7 @@ def run_task(task: Task) -> float:
 def run_tasks(
     tasks: Sequence[Task],
     processes: int = 1,
-    progress: Progress = lambda done, total, what: None,  # noqa: ARG005
+    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
 ) -> None:
     """Make passes on several processes; what is finished stays, so an interrupted run goes on where it was."""
     if processes < 1:

@@ -95,7 +95,7 @@ class AdaptHash(OnlineLearner):
         """Return the linear mapping learned so far."""
         return LinearMapping(self._W)
 
-    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002
+    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one step for each pair of the block that has a loss, in order."""
         similar = similar_pairs(X, y, reservoir)
         done = 0

@@ -93,7 +93,7 @@ class HCOH(OnlineLearner):
         """Return the hash functions learned so far."""
         return LinearMapping(self._W)
 
-    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002
+    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one gradient step for each example of the block, in order."""
         assert y is not None
         C = _learn_block(X @ self._W, X @ X.T, self._codebook.targets(y), np.float32(self.eta))

@@ -128,7 +128,7 @@ class HMOH(OnlineLearner):
         W[-1] -= self._centre @ W
         return self._anchors.mapping(W.astype(np.float32))
 
-    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002
+    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one step for each example of the block, in order."""
         assert y is not None
         if self._anchors is None:

@@ -102,7 +102,7 @@ class OKH(OnlineLearner):
         """Return the hyperplanes before the anchors are drawn, and then the kernel mapping learned so far."""
         return self._anchors.mapping(self._W) if self._anchors.ready else LinearMapping(self._W)
 
-    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002
+    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one step for each pair of the block that has a loss, in order."""
         if not self._anchors.ready:
             self._anchors.absorb(X)

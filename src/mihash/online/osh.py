@@ -98,7 +98,7 @@ class OSH(OnlineLearner):
         """Return the hash functions learned so far."""
         return LinearMapping(self._W)
 
-    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002
+    def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take the steps of each example of the block, in order."""
         assert y is not None
         owners, codewords = self._codebook.look_up(y)
