@@ -114,6 +114,8 @@ def reproduce(
     if not chosen:
         raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
     definitions = [load_definition(name) for name in chosen]
+    if seed:
+        results = results / f"seed-{seed}"
     tasks = pending(definitions, results, scale, data, seed)
     console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))

@@ -2,7 +2,7 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput, StoreError, UnknownName
-from mihash.experiments.definition import Run, definition_names, load_definition, load_parameters
+from mihash.experiments.definition import Run, definition_names, load_definition, load_parameters, tuned_arguments
 from mihash.online import LEARNERS
 
 GOOD = 'title = "T"\nkind = "online"\ndraws = "curves"\nmethods = ["lsh"]\n'
@@ -35,8 +35,19 @@ def test_a_method_that_needs_labels_is_left_out_where_there_are_none():
 
 def test_parameters_are_those_of_the_methods():
     for method, datasets in load_parameters().items():
-        for parameters in datasets.values():
-            assert parameters.items() <= LEARNERS[method](8, **parameters).parameters().items()
+        for dataset in datasets:
+            for n_bits in (32, 64):
+                chosen = tuned_arguments(load_parameters(), method, dataset, n_bits)
+                assert chosen
+                assert chosen.items() <= LEARNERS[method](8, **chosen).parameters().items()
+
+
+def test_a_code_length_may_have_parameters_of_its_own():
+    short, long = (tuned_arguments(load_parameters(), "adapthash", "labelme", bits) for bits in (32, 64))
+    assert (short["alpha"], long["alpha"]) == (0.7, 0.9)
+    runs = list(load_definition("figure7").runs(load_parameters()))
+    of_labelme = [run for run in runs if (run.dataset, run.method) == ("labelme", "adapthash")]
+    assert {dict(run.parameters)["alpha"] for run in of_labelme if run.n_bits == 64} == {0.9}
 
 
 def test_runs():

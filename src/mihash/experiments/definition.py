@@ -19,7 +19,15 @@ from ..errors import InvalidInput, StoreError, UnknownName
 from ..online import learner_class
 from ..trigger import FixedRate, Trigger, TriggerUpdate
 
-__all__ = ["DEFINITIONS", "Definition", "Run", "definition_names", "load_definition", "load_parameters"]
+__all__ = [
+    "DEFINITIONS",
+    "Definition",
+    "Run",
+    "definition_names",
+    "load_definition",
+    "load_parameters",
+    "tuned_arguments",
+]
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 DATASETS = ("cifar10", "places205", "labelme")
@@ -166,7 +174,10 @@ class Definition:
         for dataset, method, n_bits, trial in product(self.datasets, self.methods, self.bits, range(self.trials)):
             if dataset == "labelme" and learner_class(method).needs_labels:
                 continue
-            chosen = {**parameters.get(method, {}).get(dataset, {}), **self.parameters.get(method, {})}
+            chosen = {
+                **tuned_arguments(parameters, method, dataset, n_bits),
+                **self.parameters.get(method, {}),
+            }
             for share, every, theta in product(self.reservoirs, self.intervals, rules):
                 arguments = tuple(sorted(chosen.items()))
                 timed = self.draws == "times"
@@ -217,6 +228,21 @@ def load_definition(path: Path | str) -> Definition:
 def load_parameters() -> dict[str, dict[str, dict[str, Any]]]:
     """Return the arguments that each method has on each data set, where they are not the defaults."""
     return _read(DEFINITIONS / _PARAMETERS)
+
+
+def tuned_arguments(
+    parameters: dict[str, dict[str, dict[str, Any]]], method: str, dataset: str, n_bits: int
+) -> dict[str, Any]:
+    """Return a method's arguments on a data set; a table named after a code length is for that length alone.
+
+    Examples
+    --------
+    >>> tuned_arguments({"okh": {"labelme": {"C": 1, "alpha": 2, "64": {"C": 3}}}}, "okh", "labelme", 64)
+    {'C': 3, 'alpha': 2}
+    """
+    found = parameters.get(method, {}).get(dataset, {})
+    common = {key: value for key, value in found.items() if not isinstance(value, dict)}
+    return common | found.get(str(n_bits), {})
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..online import learner_class
 from ..ranking import distance_distributions, mean_average_precision
 from ..trigger import TriggerUpdate
 from .correlation import query_information
-from .definition import load_parameters
+from .definition import load_parameters, tuned_arguments
 from .passes import learn_once
 from .results import versions, write_result
 from .scales import stage
@@ -79,7 +79,7 @@ def run_distributions(
     where = stage(name, scale, data, seed)
     split, protocol = where.split(TRIAL), where.protocol
     n_stream = len(split.stream)
-    parameters = load_parameters().get(method, {}).get(name, {})
+    parameters = tuned_arguments(load_parameters(), method, name, N_BITS)
     with one_thread():
         made = learn_once(
             split,
