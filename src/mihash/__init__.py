@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .codes import pack as pack
     from .codes import unpack as unpack
     from .hashing import OnlineHashing as OnlineHashing
+    from .index import OnlineIndex as OnlineIndex
     from .information import mutual_information as mutual_information
     from .information import quality as quality
     from .ranking import average_precision as average_precision
@@ -36,6 +37,7 @@ __all__ = [
     "FixedRate",
     "MemoryTable",
     "OnlineHashing",
+    "OnlineIndex",
     "Reservoir",
     "TriggerUpdate",
     "__version__",
@@ -58,6 +60,7 @@ __all__ = [
 _HOMES = {
     ".codes": ("hamming", "pack", "unpack"),
     ".hashing": ("OnlineHashing",),
+    ".index": ("OnlineIndex",),
     ".information": ("mutual_information", "quality"),
     ".ranking": ("average_precision", "mean_average_precision"),
     ".reservoir": ("Reservoir",),

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import state as saved
 from . import validation
+from .deciding import decide
 from .errors import CorruptStore, InvalidInput, MIHashError, NotReady
 from .gauge import Gauge
 from .learning import Learning, Moment
@@ -23,7 +24,7 @@ from .neighbors import Neighborhood
 from .online import OnlineLearner, learner_class
 from .reservoir import Reservoir
 from .tables import HashTable, MemoryTable
-from .trigger import UNMOVED, Decision, FixedRate, Trigger, TriggerUpdate
+from .trigger import Decision, FixedRate, Trigger, TriggerUpdate
 
 __all__ = ["Check", "OnlineHashing"]
 
@@ -185,19 +186,7 @@ class OnlineHashing:
             self._start(self.table.n_features)
 
     def _decide(self, moment: Moment) -> None:
-        snapshot = self.snapshot
-        moved = moment.mapping.distance(snapshot) >= UNMOVED
-        if moment.forced and moved:
-            decision = Decision(True, float("nan"), f"{self.learner.name} asks for it at its start")
-        else:
-            decision = self.trigger.judge(
-                moved,
-                len(moment.reservoir),
-                lambda: (
-                    self._gauge.measure(moment.reservoir, moment.mapping),
-                    self._gauge.measure(moment.reservoir, snapshot),
-                ),
-            )
+        decision = decide(self.trigger, moment, self.snapshot, self._gauge)
         if decision.update:
             self._accept(moment.mapping)
         self.history.append(Check(moment.seen, decision))

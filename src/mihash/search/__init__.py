@@ -1,5 +1,5 @@
 """Exact Hamming search over packed codes."""
 
-from .scan import nearest
+from .scan import nearest, within
 
-__all__ = ["nearest"]
+__all__ = ["nearest", "within"]

@@ -13,6 +13,7 @@ from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
 from ..search import nearest
 from ..state import State
+from .buffers import appended
 
 __all__ = ["MemoryTable"]
 
@@ -94,7 +95,7 @@ class MemoryTable:
         new_keys = self._new_keys(keys, len(vectors))
         if self._X is None:
             self._X = np.empty((0, vectors.shape[1]), dtype=np.float32)
-        self._X = _appended(self._X, self._n, vectors)
+        self._X = appended(self._X, self._n, vectors)
         self._store_keys(new_keys)
 
     def rebuild(self, mapping: HashMapping) -> None:
@@ -150,7 +151,7 @@ class MemoryTable:
             self._words = np.empty((0, -(-n_bits // 64)), dtype=np.uint64)
         if self._n_coded < self._n and self._X is not None and self._mapping is not None:
             codes = self._mapping.encode_rows(self._X[self._n_coded : self._n])
-            self._words = _appended(self._words, self._n_coded, as_words(codes))
+            self._words = appended(self._words, self._n_coded, as_words(codes))
             self._n_coded = self._n
         return self._words[: self._n]
 
@@ -175,7 +176,7 @@ class MemoryTable:
             self._known.update(fresh.tolist())
         if fresh.dtype != self._keys.dtype:
             self._keys, fresh = self._keys.astype(object), fresh.astype(object)
-        self._keys = _appended(self._keys, self._n, fresh)
+        self._keys = appended(self._keys, self._n, fresh)
         self._n += len(fresh)
 
     def state(self) -> State:
@@ -216,14 +217,3 @@ def _as_keys(keys: ArrayLike, n: int) -> NDArray[Any]:
         fresh[:] = values
         return fresh
     return np.array(values, dtype=np.int64)
-
-
-def _appended(buffer: NDArray[Any], n: int, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return a buffer that holds its first n rows and then the new ones, grown by half when it is full."""
-    needed = n + len(rows)
-    if needed > len(buffer):
-        grown = np.empty((max(needed, len(buffer) + len(buffer) // 2), *buffer.shape[1:]), dtype=buffer.dtype)
-        grown[:n] = buffer[:n]
-        buffer = grown
-    buffer[n:needed] = rows
-    return buffer

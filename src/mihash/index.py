@@ -1,0 +1,623 @@
+"""OnlineIndex: the loop of Fig. 2 made durable and concurrent; what an application uses.
+
+It keeps the vectors, learns its hash mapping from them as they arrive, recomputes the codes when the trigger says
+so, answers queries all the while, and comes back after a crash exactly as acknowledged. docs/index.md says how.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import state as saved
+from . import validation
+from .errors import CorruptStore, InvalidInput, MIHashError, NotReady
+from .evaluation import Recall, evaluate
+from .mapping import HashMapping
+from .online import OnlineLearner, learner_class
+from .rehashing import Rehashing
+from .reservoir import Reservoir
+from .stream import Event, Stream
+from .tables.answers import Hits
+from .tables.items import Key, Metadata
+from .tables.sqlite import Item, SQLiteTable
+from .tables.versions import now, propose, propose_newest
+from .trigger import TriggerUpdate
+
+__all__ = ["OnlineIndex"]
+
+THETA = 0.01
+CHECKPOINT_ROWS = 16_384
+_KEPT_CHECKPOINTS = 2
+
+
+class OnlineIndex:
+    """A durable index of vectors whose binary codes are learned from what is added.
+
+    Make one with `create`, come back to it with `open`. One process writes; any number of threads search, and
+    other processes that open it with ``read_only=True`` follow.
+
+    Examples
+    --------
+    >>> import tempfile, mihash
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+    >>> with mihash.OnlineIndex.create(folder.name, n_bits=32) as index:
+    ...     index.add(X, keys=[f"item {i}" for i in range(1000)])
+    ...     hits = index.search(X[:2], k=1, rescore=20)
+    >>> hits.keys.tolist()
+    [['item 0'], ['item 1']]
+    >>> with mihash.OnlineIndex.open(folder.name) as index:
+    ...     index.stats()["items"]
+    1000
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, table: SQLiteTable) -> None:
+        self._table = table
+        self._options: dict[str, Any] = json.loads(table.setting("options"))
+        self._writing = threading.RLock()
+        self._stream: Stream | None = None
+        self._pending: list[Event] = []
+        self._learned = 0  # rows since the last checkpoint
+        self._through = -1
+        self._closed = False
+        self._rehashing = Rehashing(table, bool(table.setting("paused")))
+        if not self.read_only:
+            if table.last >= 0 and table.edition is None:
+                self._ready()
+            elif table.waiting() is not None:
+                self._rehashing.notice()
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        n_bits: int = 64,
+        learner: str = "mihash",
+        *,
+        metric: str = "euclidean",
+        normalize: bool = True,
+        theta: float = THETA,
+        interval: int = 100,
+        reservoir_size: int = 1000,
+        dtype: str = "float32",
+        seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Make an empty index in a new or empty folder.
+
+        Parameters
+        ----------
+        path
+            The folder; it is made where it is not there.
+        n_bits
+            The code length.
+        learner
+            An online hashing method by name: mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash or lsh.
+        metric
+            ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
+        normalize
+            Whether features are centred and scaled, by what the first 256 examples have; part of the mapping.
+        theta
+            The gain in quality, in bits of mutual information, that a rehash must bring.
+        interval
+            How many examples pass between two decisions.
+        reservoir_size
+            How many examples are sampled to measure quality on.
+        dtype
+            How vectors are stored: ``"float32"``, or ``"float16"`` for half the space.
+        seed
+            Seeds everything random.
+        parameters
+            Arguments of the learner beyond these, such as ``{"learning_rate": 0.5}``.
+        """
+        options = {
+            "n_bits": validation.integer("n_bits", n_bits, minimum=1, maximum=4096),
+            "learner": learner,
+            "metric": validation.choice("metric", metric, ("euclidean", "cosine")),
+            "normalize": bool(normalize),
+            "theta": validation.number("theta", theta, finite=False),
+            "interval": validation.integer("interval", interval, minimum=1),
+            "reservoir_size": validation.integer("reservoir_size", reservoir_size, minimum=2),
+            "seed": validation.integer("seed", seed, minimum=0),
+            "parameters": dict(parameters or {}),
+        }
+        _make_learner(options)
+        folder = Path(path)
+        table = SQLiteTable.create(
+            folder, dtype=dtype, metric=metric, options=json.dumps(options), created=now(), mihash=_version()
+        )
+        return cls(table)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], read_only: bool = False) -> Self:
+        """Open an index; with ``read_only=True`` next to a process that writes, whose changes are followed."""
+        return cls(SQLiteTable(Path(path), read_only))
+
+    # What is stored
+
+    def add(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        keys: ArrayLike | None = None,
+        metadata: Metadata = None,
+        *,
+        source: tuple[str, int] | None = None,
+    ) -> list[Key]:
+        """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
+
+        Parameters
+        ----------
+        X
+            Feature vectors (n, d).
+        y
+            Class labels (n,) or a 0/1 matrix (n, classes). Whether the first examples have labels decides who is a
+            neighbour in this index: those of one class, or those that are near. In an index with labels, rows
+            without are stored and found, and not learned from.
+        keys
+            Strings or whole numbers, unique; by default the running number of the row, from 0.
+        metadata
+            A dictionary for each row, to filter by and to get back.
+        source
+            A name and a position up to which it was read, committed with the rows; see `position`.
+        """
+        with self._writing:
+            stream = self._ready()
+            vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
+            labels = self._checked(stream, vectors, y)
+            with self._consistent():
+                names, stored = self._table.add(vectors, keys, labels, metadata, source)
+                self._learn(stream, stored, labels)
+            return names
+
+    def update(
+        self, keys: ArrayLike | Key, X: ArrayLike, y: ArrayLike | None = None, metadata: Metadata = None
+    ) -> None:
+        """Give stored keys new vectors, and learn from these; without ``metadata`` they keep theirs."""
+        with self._writing:
+            stream = self._ready()
+            vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
+            labels = self._checked(stream, vectors, y)
+            with self._consistent():
+                _, stored = self._table.update(
+                    [keys] if isinstance(keys, int | str) else keys, vectors, labels, metadata
+                )
+                self._learn(stream, stored, labels)
+
+    def delete(self, keys: ArrayLike | Key) -> int:
+        """Remove items by key and return how many; an unknown key raises `UnknownName`, and nothing is removed."""
+        with self._writing:
+            return self._table.delete(keys)
+
+    def get(self, key: Key) -> Item:
+        """Return a stored item: key, vector, label and metadata."""
+        return self._table.get(key)
+
+    def position(self, source: str) -> int | None:
+        """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
+        with self._table.database.read() as connection:
+            row = connection.execute("SELECT position FROM source WHERE name = ?", (source,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int = 10,
+        where: Mapping[str, Any] | None = None,
+        rescore: int = 0,
+        radius: int | None = None,
+    ) -> Hits:
+        """Return the nearest items to each query as (keys, distances, version), nearest first, ties by age.
+
+        Parameters
+        ----------
+        Q
+            Queries (n_queries, d), as features.
+        k
+            How many items to return for each query; fewer where there are fewer.
+        where
+            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md).
+        rescore
+            How many nearest codes are looked up and ordered anew by the distance of their vectors; 0 for none.
+        radius
+            In place of the k nearest, all items at most so many bits away: lists with one array for each query.
+        """
+        return self._table.search(Q, k, where, rescore, radius)
+
+    # What was learned
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this process only reads."""
+        return self._table.database.read_only
+
+    @property
+    def snapshot(self) -> HashMapping | None:
+        """The mapping that queries are answered with; None before anything was added."""
+        return self._table.mapping
+
+    @property
+    def version(self) -> int | None:
+        """The version that queries are answered with; None before anything was added."""
+        edition = self._table.edition
+        return None if edition is None else edition.version
+
+    @property
+    def current(self) -> HashMapping:
+        """The mapping after every example so far."""
+        with self._writing:
+            stream = self._ready()
+            if not stream.started:
+                raise NotReady("The dimension is not known yet: add vectors first.")
+            return stream.current
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        return len(self._table)
+
+    def stats(self) -> dict[str, Any]:
+        """Return the state of the index in numbers."""
+        edition = self._table.edition
+        self._flush()
+        with self._table.database.read() as connection:
+            ((decisions,), (updates,)) = (
+                connection.execute("SELECT count(*) FROM decision").fetchone(),
+                connection.execute("SELECT count(*) FROM version WHERE status = 'published'").fetchone(),
+            )
+        folder = self._table.database.folder
+        failure = None if self._stream is None else self._stream.failure
+        return {
+            "items": len(self._table),
+            "deleted": 0 if edition is None else edition.n_dead,
+            "n_features": self._table.n_features,
+            **{name: self._options[name] for name in ("n_bits", "learner", "metric", "theta", "interval")},
+            "labels": self._table.label_kind is not None,
+            "dtype": self._table.setting("dtype"),
+            "version": None if edition is None else edition.version,
+            "decisions": decisions,
+            "updates": updates,
+            "rehashing": self._rehashing.busy,
+            "paused": bool(self._table.setting("paused")),
+            "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
+            "learning_error": failure,
+            "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+        }
+
+    def history(self) -> list[dict[str, Any]]:
+        """Return every decision, with its gain, and for those that led to a version what that cost.
+
+        Each is a dictionary: ``number`` (also the version's), ``kind``, ``seen``, ``accepted``, ``gain``,
+        ``current`` and ``snapshot`` (the qualities that were compared), ``reason``, ``at``; and ``status``, ``items``,
+        ``seconds`` of the version, None where there is none.
+        """
+        self._flush()
+        query = (
+            "SELECT d.number, d.kind, d.seen, d.accepted, d.gain, d.current, d.snapshot, d.reason, d.at, "
+            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) ORDER BY d.number"
+        )
+        with self._table.database.read() as connection:
+            cursor = connection.execute(query)
+            names = [each[0] for each in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        for row in rows:
+            row["accepted"] = bool(row["accepted"])
+        return rows
+
+    def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int = 100, seed: int = 0) -> Recall:
+        """Return the share of the true k nearest items that searches find, on a sample of the stored ones."""
+        return evaluate(self._table, k, n_queries, rescore, seed)
+
+    # Control
+
+    def rehash(self) -> None:
+        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background."""
+        with self._writing:
+            stream = self._ready()
+            if not stream.started:
+                raise NotReady("There is nothing to rehash: add vectors first.")
+            with self._consistent():
+                self._pending.append(stream.request())
+                self._accept()
+            if self._table.setting("paused"):
+                self.resume()
+
+    def pause(self) -> None:
+        """Build no new version until `resume`; learning and decisions go on. This is remembered on the disk."""
+        self._set_paused(True)
+
+    def resume(self) -> None:
+        """Build the newest accepted version, where another one answers, and go on so."""
+        with self._writing:
+            self._set_paused(False)
+            with self._table.database.write() as connection:
+                propose_newest(connection, self._table.setting("published"))
+            if self._table.waiting() is not None:
+                self._rehashing.notice()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no version is being built; return False where the time did not suffice."""
+        return self._rehashing.wait(timeout)
+
+    def rollback(self, version: int) -> None:
+        """Answer with an earlier version from now on, and build no other until `resume` or `rehash`."""
+        number = validation.integer("version", version, minimum=0)
+        self._table.mapping_of(number)
+        self.pause()
+        with self._rehashing.building:
+            self._table.build(number)
+
+    def verify(self) -> dict[str, int]:
+        """Check every checksum, and that a sample of the codes matches vectors and mapping.
+
+        Returns how much was checked; raises `CorruptStore` with everything that is wrong.
+        """
+        found = self._table.verify()
+        with self._table.database.read() as connection:
+            states = connection.execute("SELECT through, state FROM checkpoint").fetchall()
+        for through, state in states:
+            try:
+                saved.load(state)
+            except MIHashError as error:
+                raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
+        return found | {"checkpoints": len(states)}
+
+    def compact(self) -> None:
+        """Remove the vectors of deleted items from the disk, and put small pieces together."""
+        with self._writing, self._rehashing.building:
+            self._ready()
+            with self._consistent(), self._table.database.lock:
+                with self._table.database.write() as connection:
+                    self._checkpoint(connection)
+                    self._table.compact(connection)
+                self._table.compacted()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
+        self._flush()
+        self._table.database.backup(Path(path))
+
+    def close(self) -> None:
+        """Keep what was learned, stop a build that runs (it is resumed by `open`) and free the folder."""
+        with self._writing:
+            if self._closed:
+                return
+            self._closed = True
+            self._rehashing.stop()
+            try:
+                if not self.read_only and self._stream is not None:
+                    with self._table.database.write() as connection:
+                        self._checkpoint(connection)
+            finally:
+                self._table.close()
+
+    def __enter__(self) -> Self:
+        """Return the index."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Show the size, the learner and the version."""
+        if self._closed:
+            return "OnlineIndex(closed)"
+        return f"OnlineIndex({len(self)} items, {self._options['learner']}, version {self.version})"
+
+    # Learning from what is stored
+
+    def _checked(self, stream: Stream, vectors: NDArray[np.float32], y: ArrayLike | None) -> NDArray[Any] | None:
+        """Return the labels, checked against those before; nothing changes."""
+        if not len(vectors):
+            return None
+        begun, labelled = self._table.last >= 0, self._table.label_kind is not None
+        if y is None:
+            if not begun:
+                stream.check(vectors, None)
+            return None
+        if begun and not labelled:
+            raise InvalidInput(
+                "This index began without labels: neighbours are those that are near. Leave `y` out, or make an "
+                "index whose first rows have labels."
+            )
+        labels: NDArray[Any] = validation.labels("y", y, len(vectors))
+        return stream.check(vectors, labels)[1]
+
+    def _learn(self, stream: Stream, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
+        """Learn from rows that are stored, and act on what is decided."""
+        self._through = self._table.last
+        if len(vectors) and (labels is not None or self._table.label_kind is None):
+            healthy = stream.failure is None
+            for event in stream.feed(vectors, labels):
+                self._pending.append(event)
+                if event.mapping is not None:
+                    self._accept()
+            if healthy and stream.failure is not None:
+                warnings.warn(
+                    f"The rows are stored, but learning has stopped: {stream.failure}",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            self._learned += len(vectors)
+        if self._learned >= CHECKPOINT_ROWS:
+            with self._table.database.write() as connection:
+                self._checkpoint(connection)
+
+    def _accept(self) -> None:
+        """Write down what was decided, and have the newest accepted mapping built."""
+        self._flush()
+        number = self._table.waiting()
+        if number is not None and self._table.edition is None:  # queries must not wait for the first version
+            self._table.build(number)
+        elif number is not None:
+            self._rehashing.notice()
+
+    def _flush(self) -> None:
+        """Write decisions that are only in memory; a crash before would make them again in a replay."""
+        with self._writing:
+            if not self._pending:
+                return
+            with self._table.database.write() as connection:
+                self._write_events(connection)
+            self._pending.clear()
+
+    def _write_events(self, connection: sqlite3.Connection) -> None:
+        (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
+        for event in self._pending:
+            if event.number <= known:
+                continue
+            decision = event.decision
+            connection.execute(
+                "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    event.number,
+                    event.kind,
+                    event.seen,
+                    event.mapping is not None,
+                    decision.gain,
+                    decision.current,
+                    decision.snapshot,
+                    decision.reason,
+                    now(),
+                ),
+            )
+            if event.mapping is not None:
+                propose(connection, event.number, event.mapping)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Store the learner's state inside a transaction, so that a replay begins here."""
+        if self._stream is None:
+            return
+        self._write_events(connection)
+        self._pending.clear()
+        self._table.store_codes(connection)
+        if self._through >= 0:
+            state = saved.dump(self._stream.state())
+            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
+            connection.execute(
+                "DELETE FROM checkpoint WHERE through NOT IN "
+                "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
+                (_KEPT_CHECKPOINTS,),
+            )
+            self._table.segments.merge(connection, self._table.label_kind, self._table.n_features or 0)
+        self._learned = 0
+
+    def _ready(self) -> Stream:
+        """Return the learner's state, read from the newest checkpoint and brought up to the newest row."""
+        if self._closed:
+            raise NotReady("The index is closed.")
+        if self.read_only:
+            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+        if self._stream is None:
+            self._pending.clear()
+            stream = self._restored()
+            self._replay(stream)
+            self._stream = stream
+            if self._pending:
+                self._accept()
+        return self._stream
+
+    def _restored(self) -> Stream:
+        with self._table.database.read() as connection:
+            row = connection.execute(
+                "SELECT through, state FROM checkpoint ORDER BY through DESC LIMIT 1"
+            ).fetchone()
+        options = self._options
+        stream = Stream(
+            _make_learner(options),
+            TriggerUpdate(options["theta"], options["interval"]),
+            Reservoir(options["reservoir_size"], options["seed"]),
+            options["metric"],
+            options["normalize"],
+        )
+        self._through, self._learned = -1, 0
+        if row is not None:
+            self._through = row[0]
+            stream.restore(saved.load(row[1]))
+        return stream
+
+    def _replay(self, stream: Stream) -> None:
+        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
+        kind = self._table.label_kind
+        with self._table.database.read() as connection:
+            asked = [
+                row[0]
+                for row in connection.execute(
+                    "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number",
+                    (stream.n_events,),
+                )
+            ]
+        for segment in self._table.segments.after(self._through, kind, self._table.n_features or 0):
+            self._through = int(segment.ids[-1])
+            if kind is not None and segment.labels is None:
+                continue
+            X, y = segment.features, segment.labels
+            while len(X):
+                n = min(len(X), asked[0] - stream.seen) if asked else len(X)
+                if n:
+                    self._pending.extend(stream.feed(X[:n], None if y is None else y[:n]))
+                    X, y = X[n:], None if y is None else y[n:]
+                else:
+                    self._pending.append(stream.request())
+                    asked.pop(0)
+            self._learned += len(segment)
+        self._pending.extend(stream.request() for _ in asked)
+
+    def _set_paused(self, paused: bool) -> None:
+        with self._writing:
+            self._ready()
+            with self._table.database.write() as connection:
+                self._table.set(connection, "paused", int(paused))
+            self._table.settled(paused=int(paused))
+            if paused:
+                self._rehashing.pause()
+            else:
+                self._rehashing.resume()
+
+    def _consistent(self) -> "_Consistent":
+        return _Consistent(self)
+
+
+class _Consistent:
+    """Forgets the learner's state where a change was interrupted; the next one reads it from the disk."""
+
+    def __init__(self, index: OnlineIndex) -> None:
+        self._index = index
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._index._stream = None
+
+
+def _make_learner(options: Mapping[str, Any]) -> OnlineLearner:
+    cls = learner_class(options["learner"])
+    try:
+        return cls(options["n_bits"], seed=options["seed"], **options["parameters"])
+    except TypeError as error:
+        known = ", ".join(
+            name for name in cls(options["n_bits"], seed=0).parameters() if name not in ("n_bits", "seed")
+        )
+        raise InvalidInput(f"`parameters` of {options['learner']}: {error}; known: {known}.") from error
+
+
+def _version() -> str:
+    from . import __version__
+
+    return __version__

@@ -1,0 +1,221 @@
+"""What an index has learned: a function of its options and of the rows so far, and of nothing else.
+
+Rows go in, events come out: the decisions of the trigger, each with a number. A yes makes the current mapping the
+accepted one, which later decisions compare with. When its hash table is there for queries is another matter and
+has no influence here; so a replay of the same rows gives the same events to the last bit.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .deciding import decide
+from .errors import MIHashError
+from .gauge import Gauge
+from .learning import Learning
+from .mapping import HashMapping, NormalizedMapping, mapping_from_state
+from .normalization import N_EXAMPLES, Normalization, fit_normalization
+from .online import OnlineLearner
+from .reservoir import Reservoir, same_kind
+from .state import State
+from .trigger import Decision, Trigger
+
+__all__ = ["Event", "Stream"]
+
+Labels = NDArray[Any] | None
+
+
+@dataclass(frozen=True)
+class Event:
+    """A decision.
+
+    Attributes
+    ----------
+    number
+        Which decision it is, from 0; the first mapping is the 0.
+    kind
+        Who decided: ``"start"``, ``"normalization"``, ``"trigger"`` or ``"request"``.
+    seen
+        After how many examples.
+    decision
+        What was decided, and why.
+    mapping
+        The mapping that was accepted, None where none was.
+    """
+
+    number: int
+    kind: str
+    seen: int
+    decision: Decision
+    mapping: HashMapping | None
+
+
+class Stream:
+    """A learner, a reservoir and a trigger, and the mapping that was accepted last.
+
+    Parameters
+    ----------
+    learner
+        The online hashing method; it is moved.
+    trigger
+        When a mapping is accepted.
+    reservoir
+        The sample of the stream; it is filled.
+    metric
+        ``"euclidean"`` or ``"cosine"``, for the normalisation.
+    normalize
+        Whether features are centred and scaled, by what the first 256 examples have; these wait until they are so
+        many.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> stream = Stream(mihash.online.MIHash(16), mihash.TriggerUpdate(0.01, 100), Reservoir(100))
+    >>> X = np.random.default_rng(0).standard_normal((1000, 8)) * [9, 9, 1, 1, 1, 1, 1, 1] + 5
+    >>> events = list(stream.feed(*stream.check(X, X[:, 0] > 5)))
+    >>> [(event.kind, event.seen) for event in events if event.mapping is not None][:3]
+    [('start', 0), ('normalization', 0), ('trigger', 300)]
+    """
+
+    def __init__(
+        self,
+        learner: OnlineLearner,
+        trigger: Trigger,
+        reservoir: Reservoir,
+        metric: str = "euclidean",
+        normalize: bool = True,
+    ) -> None:
+        self.trigger, self.metric, self.normalize = trigger, metric, normalize
+        self._learning = Learning(learner, reservoir)
+        self._gauge = Gauge()
+        self._normalization: Normalization | None = None
+        self._early: tuple[NDArray[np.float32], Labels] | None = None
+        self._accepted: HashMapping | None = None  # of normalised features
+        self.n_events = 0
+        self.failure: str | None = None
+
+    @property
+    def learner(self) -> OnlineLearner:
+        """The online hashing method."""
+        return self._learning.learner
+
+    @property
+    def seen(self) -> int:
+        """How many examples were fed."""
+        return self._learning.seen + (0 if self._early is None else len(self._early[0]))
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a first mapping."""
+        return self._accepted is not None
+
+    @property
+    def current(self) -> HashMapping:
+        """The mapping after every example so far."""
+        return self._wrapped(self._learning.current)
+
+    def check(
+        self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
+    ) -> tuple[NDArray[np.float32], Labels]:
+        """Return examples in the form that `feed` takes, or raise; nothing changes."""
+        vectors, labels = self._learning.check(X, y, n_features)
+        if self._early is not None:
+            same_kind("y", labels, self._early[1])
+        return vectors, labels
+
+    def feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
+        """Learn from checked examples and yield every decision on the way.
+
+        A learner that diverges is left where it is, with the reason in ``failure``; the accepted mapping stays.
+        """
+        if not self.started:
+            self.learner.start(vectors.shape[1])
+            self._accepted = self.learner.mapping
+            yield self._event("start", 0, Decision(True, float("nan"), "the first mapping"), self._accepted)
+        if self.failure is not None:
+            return
+        if self.normalize and self._normalization is None:
+            vectors, labels = self._joined(vectors, labels)
+            if len(vectors) < N_EXAMPLES:
+                self._early = (vectors.copy(), None if labels is None else labels.copy())
+                return
+            self._early = None
+            self._normalization = fit_normalization(vectors[:N_EXAMPLES], self.metric)
+            self._accepted = self.learner.mapping
+            reason = f"the first {N_EXAMPLES} examples give the features' centre"
+            yield self._event("normalization", 0, Decision(True, float("nan"), reason), self._accepted)
+        try:
+            yield from self._learn(vectors, labels)
+        except MIHashError as error:
+            self.failure = str(error)
+
+    def _learn(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
+        assert self._accepted is not None
+        if self._normalization is not None:
+            space = self._normalization.wrap(self._accepted)
+            vectors = space.normalize(vectors)
+        with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
+            for moment in moments:
+                decision = decide(self.trigger, moment, self._accepted, self._gauge)
+                if decision.update:
+                    self._accepted = moment.mapping
+                yield self._event("trigger", moment.seen, decision, moment.mapping if decision.update else None)
+
+    def request(self, reason: str = "somebody asked for it") -> Event:
+        """Accept the current mapping now."""
+        self._accepted = self._learning.current
+        return self._event("request", self.seen, Decision(True, float("nan"), reason), self._accepted)
+
+    def quality(self) -> tuple[float, float] | None:
+        """Return Q_R of the current and of the accepted mapping, None before there is a sample of two."""
+        reservoir = self._learning.reservoir
+        if self._accepted is None or len(reservoir) < 2:
+            return None
+        gauge = Gauge()
+        return gauge.measure(reservoir, self.learner.mapping), gauge.measure(reservoir, self._accepted)
+
+    def state(self) -> State:
+        """Return everything that `restore` needs."""
+        early = None if self._early is None else dict(zip("Xy", self._early, strict=True))
+        return {
+            "learning": self._learning.state(),
+            "gauge": self._gauge.state(),
+            "normalization": None if self._normalization is None else self._normalization.state(),
+            "early": early,
+            "accepted": None if self._accepted is None else self._accepted.state(),
+            "n_events": self.n_events,
+            "failure": self.failure,
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on where `state` was taken."""
+        self._learning.restore(state["learning"])
+        self._gauge.restore(state["gauge"])
+        found, early, accepted = state["normalization"], state["early"], state["accepted"]
+        self._normalization = None if found is None else Normalization(**found)
+        self._early = None if early is None else (early["X"], early["y"])
+        self._accepted = None if accepted is None else mapping_from_state(accepted)
+        self.n_events, self.failure = state["n_events"], state["failure"]
+
+    def _joined(self, vectors: NDArray[np.float32], labels: Labels) -> tuple[NDArray[np.float32], Labels]:
+        if self._early is None:
+            return vectors, labels
+        before, targets = self._early
+        joined = None if labels is None or targets is None else np.concatenate([targets, labels])
+        return np.concatenate([before, vectors]), joined
+
+    def _event(self, kind: str, seen: int, decision: Decision, accepted: HashMapping | None) -> Event:
+        number = self.n_events
+        self.n_events += 1
+        return Event(number, kind, seen, decision, None if accepted is None else self._wrapped(accepted))
+
+    def _wrapped(self, mapping: HashMapping) -> HashMapping:
+        if not self.normalize:
+            return mapping
+        if self._normalization is None:
+            return NormalizedMapping(mapping, np.zeros(mapping.n_features), 1.0, self.metric == "cosine")
+        return self._normalization.wrap(mapping)

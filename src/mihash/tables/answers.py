@@ -1,0 +1,148 @@
+"""Answers to queries from one edition: scan, filter, rescore, and the keys of what was found."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import as_words
+from ..search import nearest, within
+from .database import Database
+from .edition import Edition
+from .items import Key, keys_of
+from .rescoring import Found, rescored
+from .segments import Segments
+
+__all__ = ["Answers", "Hits", "Question"]
+
+_REMEMBERED = 8
+
+
+class Hits(NamedTuple):
+    """The answer to a search.
+
+    Attributes
+    ----------
+    keys
+        Keys (n_queries, k), nearest first; for a radius search a list with one array for each query.
+    distances
+        Their Hamming distances, or after rescoring the distances of the vectors themselves.
+    version
+        The version of the hash table that answered, -1 before the first.
+    """
+
+    keys: Any
+    distances: Any
+    version: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, checked.
+
+    Attributes
+    ----------
+    queries
+        Feature vectors (n_queries, d).
+    k
+        How many items are wanted for each.
+    condition
+        An SQL condition on metadata with its parameters, or None.
+    rescore
+        How many candidates are rescored, 0 for none.
+    radius
+        In place of k, up to which Hamming distance items are wanted.
+    """
+
+    queries: NDArray[np.float32]
+    k: int
+    condition: tuple[str, list[Any]] | None = None
+    rescore: int = 0
+    radius: int | None = None
+
+    def nothing(self, version: int) -> Hits:
+        """Return the answer of a table without items."""
+        n = len(self.queries)
+        if self.radius is not None:
+            return Hits([np.empty(0, dtype=np.int64)] * n, [np.empty(0, dtype=np.int32)] * n, version)
+        return Hits(np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32), version)
+
+
+class Answers:
+    """Answers questions from editions, with keys, metadata and vectors from the disk.
+
+    Parameters
+    ----------
+    database, segments
+        Where keys, metadata and vectors are.
+    metric
+        How vectors are compared when they are rescored.
+    """
+
+    def __init__(self, database: Database, segments: Segments, metric: str) -> None:
+        self._database, self._segments, self.metric = database, segments, metric
+        self._masks: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+
+    def hits(self, edition: Edition, question: Question, plain_keys: bool) -> Hits | None:
+        """Return an answer from one edition, None where a row of it is not stored any more."""
+        lists = self.nearest(edition, question)
+        if lists is None:
+            return None
+        if not lists:
+            return question.nothing(edition.version)
+        ids = [found for found, _ in lists]
+        keys = ids if plain_keys else self._keys(ids)
+        if keys is None:
+            return None
+        distances = [found for _, found in lists]
+        if question.radius is not None:
+            return Hits(keys, distances, edition.version)
+        return Hits(np.stack(keys), np.stack(distances), edition.version)
+
+    def nearest(self, edition: Edition, question: Question) -> Found | None:
+        """Return ids and distances for each query."""
+        dead = edition.dead if edition.n_dead else None
+        if question.condition is not None:
+            dead = self._passed_over(edition, *question.condition)
+        words = as_words(edition.mapping.encode_rows(question.queries))
+        k, rescore, radius = question.k, question.rescore, question.radius
+        if radius is None:
+            rows, distances = nearest(words, edition.words, max(k, rescore), dead)
+            lists: Found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
+        else:
+            lists = [(edition.ids[row], each) for row, each in within(words, edition.words, radius, dead)]
+        if not rescore:
+            return lists
+        return rescored(self._segments, question.queries, lists, k if radius is None else None, self.metric)
+
+    def _keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
+        """Return the keys of ids, None where one is not stored any more."""
+        wanted = np.unique(np.concatenate(lists))
+        with self._database.read() as connection:
+            found = keys_of(connection, wanted)
+        if len(found) < len(wanted):
+            return None
+        plain = all(isinstance(key, int) for key in found.values())
+        return [_array([found[number] for number in ids.tolist()], plain) for ids in lists]
+
+    def _passed_over(self, edition: Edition, sql: str, parameters: list[Any]) -> NDArray[np.bool_]:
+        """Return the rows that were deleted or whose metadata does not match; the last few are remembered."""
+        name = (edition.n, edition.n_dead, edition.last, sql, json.dumps(parameters))
+        mask = self._masks.get(name)
+        if mask is None:
+            with self._database.read() as connection:
+                rows = connection.execute(f"SELECT id FROM item WHERE {sql}", parameters).fetchall()
+            mask = np.ones(edition.n, dtype=np.bool_)
+            mask[edition.places(np.array([row[0] for row in rows], dtype=np.int64))] = False
+            mask |= edition.dead
+            kept = list(self._masks.items())[1 - _REMEMBERED :]
+            self._masks = dict([*kept, (name, mask)])
+        return mask
+
+
+def _array(keys: list[Key], plain: bool) -> NDArray[Any]:
+    array: NDArray[Any] = np.empty(len(keys), dtype=np.int64 if plain else object)
+    array[:] = keys
+    return array

@@ -1,0 +1,314 @@
+"""The SQLite file of an index: its schema, one writer, any number of readers, and named errors.
+
+An index is a folder with ``index.db`` (SQLite in WAL mode, synchronous=FULL) and ``writer.db``, an empty SQLite
+file on which the one writer holds an exclusive lock that the operating system frees with the process. The tables
+are described in docs/format.md.
+"""
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, StoreLocked, UnsupportedVersion
+
+__all__ = ["DATABASE", "FORMAT", "Database"]
+
+FORMAT = 1
+DATABASE = "index.db"
+_LOCK = "writer.db"
+_PAGE_BYTES = 16_384
+_WAL_BYTES = 64 << 20
+_WAIT_S = 20.0
+
+_SCHEMA = """
+CREATE TABLE setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE segment (
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER NOT NULL, ids BLOB, labels BLOB,
+    digest BLOB NOT NULL, checks BLOB NOT NULL, vectors BLOB NOT NULL);
+CREATE TABLE item (id INTEGER PRIMARY KEY, key NOT NULL, metadata TEXT, seal INTEGER NOT NULL);
+CREATE UNIQUE INDEX item_key ON item (key);
+CREATE TABLE tombstone (number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL);
+CREATE TABLE decision (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, seen INTEGER NOT NULL, accepted INTEGER NOT NULL, gain REAL,
+    current REAL, snapshot REAL, reason TEXT NOT NULL, at TEXT NOT NULL);
+CREATE TABLE version (
+    number INTEGER PRIMARY KEY, status TEXT NOT NULL, mapping BLOB NOT NULL, fingerprint TEXT NOT NULL,
+    items INTEGER, seconds REAL, at TEXT);
+CREATE TABLE code (
+    version INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, n INTEGER NOT NULL,
+    digest BLOB NOT NULL, codes BLOB NOT NULL, PRIMARY KEY (version, first));
+CREATE TABLE checkpoint (through INTEGER PRIMARY KEY, state BLOB NOT NULL);
+CREATE TABLE source (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Database:
+    """A connection that writes, where this process may, and one connection for each thread that reads.
+
+    Parameters
+    ----------
+    folder
+        The folder of the index.
+    read_only
+        Whether this process only reads; then another one may write meanwhile.
+    """
+
+    def __init__(self, folder: Path, read_only: bool) -> None:
+        self.folder, self.read_only = folder, read_only
+        self.path = folder / DATABASE
+        self.lock = threading.RLock()
+        self._readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
+        self._local = threading.local()
+        self._closed = False
+        self._guard: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._immutable = False
+        if not self.path.is_file():
+            raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
+        _refuse_truncated(self.path)
+        try:
+            with _translated(self.path):
+                if not read_only:
+                    self._guard = _locked(folder / _LOCK)
+                    self._writer = self._connect()
+                    self._writer.execute("PRAGMA journal_mode = WAL")
+                    self._writer.execute("PRAGMA synchronous = FULL")
+                    self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+                self._check_format()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path, settings: dict[str, Any]) -> "Database":
+        """Make the folder and an empty database in it; all of it or nothing."""
+        path = folder / DATABASE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"Cannot make the folder {folder}: {error}.") from error
+        with _translated(path):
+            guard = _locked(folder / _LOCK)
+            try:
+                connection = sqlite3.connect(path, isolation_level=None)
+                try:
+                    if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                        raise InvalidInput(f"{folder} holds an index already: open it, or choose another folder.")
+                    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.execute("PRAGMA synchronous = FULL")
+                    connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}")
+                    rows = [("format", FORMAT), *settings.items()]
+                    connection.executemany("INSERT INTO setting VALUES (?, ?)", rows)
+                    connection.execute("COMMIT")
+                finally:
+                    connection.close()
+            finally:
+                guard.close()
+        return cls(folder, read_only=False)
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Run a transaction: committed and on the disk at the end, or nothing of it."""
+        if self.read_only:
+            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+        with self.lock, _translated(self.path):
+            connection = self._writer
+            if connection is None:
+                raise NotReady("The index is closed.")
+            if connection.in_transaction:  # part of a larger one
+                yield connection
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Give this thread's reading connection inside one transaction: what is read is of one moment."""
+        with _translated(self.path):
+            connection = self._reader()
+            if connection.in_transaction:
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                with suppress(sqlite3.Error):
+                    connection.execute("COMMIT")
+
+    def data_version(self) -> int:
+        """Return a number that changes when another connection has committed something."""
+        with _translated(self.path):
+            (number,) = self._reader().execute("PRAGMA data_version").fetchone()
+            return int(number)
+
+    def backup(self, folder: Path) -> None:
+        """Write a copy of one moment to another folder, on the disk when this returns; others go on meanwhile."""
+        target = folder / DATABASE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise InvalidInput(f"The folder of a backup must be new or empty; {folder} is not.")
+        except OSError as error:
+            raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
+        beside = folder / f"{DATABASE}.part"
+        try:
+            with _translated(target):
+                self._reader().execute("VACUUM INTO ?", (os.fspath(beside),))
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(target)
+        except OSError as error:
+            raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
+        finally:
+            with suppress(OSError):
+                beside.unlink()
+
+    def vacuum(self) -> None:
+        """Give the free pages of the file back to the disk."""
+        with self.lock, _translated(self.path):
+            if self._writer is not None:
+                self._writer.execute("VACUUM")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close every connection and free the lock; a second call does nothing."""
+        self._closed = True
+        with self.lock:
+            for reader in list(self._readers):
+                reader.close()
+            for connection in (self._writer, self._guard):
+                if connection is not None:
+                    with suppress(sqlite3.Error):
+                        connection.close()
+            self._writer = self._guard = None
+
+    def _reader(self) -> sqlite3.Connection:
+        if self._closed:
+            raise NotReady("The index is closed.")
+        held: _Reader | None = getattr(self._local, "reader", None)
+        if held is None:
+            held = _Reader(self._connect())
+            self._readers.add(held)
+            self._local.reader = held
+        return held.connection
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "ro" if self.read_only else "rw"
+        options = "&immutable=1" if self._immutable else ""
+        connection = sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?mode={mode}{options}",
+            uri=True,
+            timeout=_WAIT_S,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute("PRAGMA query_only = ON" if self.read_only else "PRAGMA query_only = OFF")
+        return connection
+
+    def _check_format(self) -> None:
+        try:
+            found = self._reader().execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+        except sqlite3.OperationalError as error:
+            wal = self.path.with_name(f"{DATABASE}-wal")
+            if not self.read_only or self._immutable or wal.exists() or _code(error) != sqlite3.SQLITE_CANTOPEN:
+                if "no such table" in str(error):
+                    raise CorruptStore(
+                        f"{self.folder} holds an index that was never finished. Make it again."
+                    ) from error
+                raise
+            self._immutable = True  # a folder that cannot be written, with nothing left in a log
+            self._local = threading.local()
+            self._check_format()
+            return
+        if found is None:
+            raise CorruptStore(f"{self.path} is not an index of mihash: it has no format number.")
+        if found[0] != FORMAT:
+            raise UnsupportedVersion(
+                f"{self.folder} has format {found[0]}, this mihash reads format {FORMAT}. Upgrade mihash."
+            )
+
+
+class _Reader:
+    """A connection that is closed when its thread has ended."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self.connection.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _locked(path: Path) -> sqlite3.Connection:
+    """Return a connection that holds an exclusive lock on a file of its own until it is closed."""
+    guard = sqlite3.connect(path, timeout=0.1, isolation_level=None, check_same_thread=False)
+    try:
+        guard.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        guard.close()
+        if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreLocked(
+                f"Somebody else is writing to {path.parent}. Close that index, or open it with read_only=True."
+            ) from error
+        raise
+    return guard
+
+
+def _refuse_truncated(path: Path) -> None:
+    """Raise where the file is shorter than its header says and no log holds the rest."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        return
+    if len(header) < 100:
+        raise CorruptStore(f"{path} is damaged: its beginning is missing. Use a backup.")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    n_pages, counter, valid_for = (int.from_bytes(header[at : at + 4], "big") for at in (28, 24, 92))
+    if counter == valid_for and path.stat().st_size < n_pages * page_bytes:
+        raise CorruptStore(f"{path} is damaged: its end is missing. Use a backup.")
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into named ones."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.ProgrammingError as error:
+        raise NotReady(f"The index is closed ({error}).") from error
+    except sqlite3.Error as error:
+        code = _code(error)
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.DataError):
+            raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
+        if code == sqlite3.SQLITE_FULL:
+            raise StoreError(
+                f"The disk is full, and nothing was changed in {path}. Make room and try again."
+            ) from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreLocked(f"{path} is locked by somebody else: {error}.") from error
+        raise StoreError(f"Cannot use {path}: {error}.") from error
+    except sqlite3.Warning as error:  # pragma: no cover -- a mistake of this package
+        raise StoreError(f"Cannot use {path}: {error}.") from error

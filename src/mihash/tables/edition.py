@@ -1,0 +1,176 @@
+"""An edition of the hash table: all codes under one mapping, as a value that a reader can hold on to.
+
+Rows are appended behind the end that a reader knows of, deletions are made in a copy, and a new mapping makes a
+new edition; so whoever has an edition answers from one version, whatever happens meanwhile.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import as_words
+from ..errors import CorruptStore
+from ..mapping import HashMapping
+from .buffers import appended
+
+__all__ = ["CODE_ROWS", "Edition", "read_codes", "write_codes"]
+
+CODE_ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class Edition:
+    """Codes of all rows under one mapping.
+
+    Attributes
+    ----------
+    version
+        The number of the mapping.
+    mapping
+        What made the codes, and encodes queries.
+    n
+        How many rows there are; the arrays may be longer.
+    ids_, words_, dead_
+        The rows' sequence numbers (increasing), codes as 64-bit words, and which rows were deleted.
+    n_dead
+        How many were deleted.
+    """
+
+    version: int
+    mapping: HashMapping
+    n: int
+    ids_: NDArray[np.int64]
+    words_: NDArray[np.uint64]
+    dead_: NDArray[np.bool_]
+    n_dead: int = 0
+
+    @classmethod
+    def empty(cls, version: int, mapping: HashMapping, capacity: int = 0) -> "Edition":
+        """Return an edition without rows."""
+        return cls(
+            version,
+            mapping,
+            0,
+            np.empty(capacity, dtype=np.int64),
+            np.empty((capacity, -(-mapping.n_bits // 64)), dtype=np.uint64),
+            np.zeros(capacity, dtype=np.bool_),
+        )
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The sequence numbers of the rows."""
+        return self.ids_[: self.n]
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """The codes of the rows as words."""
+        return self.words_[: self.n]
+
+    @property
+    def dead(self) -> NDArray[np.bool_]:
+        """Which rows were deleted."""
+        return self.dead_[: self.n]
+
+    @property
+    def last(self) -> int:
+        """The last sequence number, -1 where there are no rows."""
+        return int(self.ids_[self.n - 1]) if self.n else -1
+
+    @property
+    def n_items(self) -> int:
+        """How many rows were not deleted."""
+        return self.n - self.n_dead
+
+    def appended(self, ids: NDArray[np.int64], codes: NDArray[np.uint8]) -> "Edition":
+        """Return the edition with more rows; only its newest holder may append."""
+        n = self.n + len(ids)
+        return replace(
+            self,
+            n=n,
+            ids_=appended(self.ids_, self.n, ids),
+            words_=appended(self.words_, self.n, as_words(codes)),
+            dead_=appended(self.dead_, self.n, np.zeros(len(ids), dtype=np.bool_)),
+        )
+
+    def encoded(self, ids: NDArray[np.int64], X: NDArray[np.float32]) -> "Edition":
+        """Return the edition with more rows, whose vectors are encoded with its mapping."""
+        return self.appended(ids, self.mapping.encode_rows(X))
+
+    def without(self, ids: Sequence[int] | NDArray[np.int64]) -> "Edition":
+        """Return the edition with some rows marked as deleted."""
+        rows = self.places(np.asarray(ids, dtype=np.int64))
+        dead = self.dead_.copy()
+        dead[rows] = True
+        return replace(self, dead_=dead, n_dead=int(np.count_nonzero(dead[: self.n])))
+
+    def with_deletions_of(self, other: "Edition") -> "Edition":
+        """Return the edition with those rows deleted that are in another edition of the same rows."""
+        dead = np.zeros(len(self.ids_), dtype=np.bool_)
+        dead[: self.n] = other.dead
+        return replace(self, dead_=dead, n_dead=other.n_dead)
+
+    def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return where rows stand; those that are not there are left out."""
+        rows = np.searchsorted(self.ids, ids)
+        rows = rows[rows < self.n]
+        return rows[np.isin(self.ids[rows], ids)]
+
+    def purged(self) -> "Edition":
+        """Return the edition without the rows that were deleted."""
+        kept = ~self.dead
+        n = int(np.count_nonzero(kept))
+        return replace(
+            self,
+            n=n,
+            ids_=self.ids[kept],
+            words_=self.words[kept],
+            dead_=np.zeros(n, dtype=np.bool_),
+            n_dead=0,
+        )
+
+    def codes(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+        """Return the packed codes of some rows."""
+        words = np.ascontiguousarray(self.words[start:stop])
+        n_bytes = -(-self.mapping.n_bits // 8)
+        return words.view(np.uint8).reshape(len(words), -1)[:, :n_bytes]
+
+
+def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) -> None:
+    """Store the codes of all rows from ``start`` on, inside a transaction."""
+    for begin in range(start, edition.n, CODE_ROWS):
+        end = min(begin + CODE_ROWS, edition.n)
+        first, last, n = int(edition.ids[begin]), int(edition.ids[end - 1]), end - begin
+        blob = np.ascontiguousarray(edition.codes(begin, end)).tobytes()
+        connection.execute(
+            "INSERT OR REPLACE INTO code (version, first, last, n, digest, codes) VALUES (?, ?, ?, ?, ?, ?)",
+            (edition.version, first, last, n, _digest(edition, first, last, n, blob), blob),
+        )
+
+
+def read_codes(
+    connection: sqlite3.Connection, edition: Edition, ids: NDArray[np.int64]
+) -> tuple[Edition, CorruptStore | None]:
+    """Return an empty edition filled with its stored codes, for rows with these ids, and what was found damaged.
+
+    Codes can be made again from the vectors, so reading stops at damage; the rows from there on are left out.
+    """
+    query = "SELECT first, last, n, digest, codes FROM code WHERE version = ? ORDER BY first"
+    n_bytes = -(-edition.mapping.n_bits // 8)
+    for first, last, n, digest, blob in connection.execute(query, (edition.version,)):
+        rows = ids[edition.n : edition.n + n]
+        sound = len(blob) == n * n_bytes and digest == _digest(edition, first, last, n, blob)
+        if not sound or len(rows) != n or not n or rows[0] != first or rows[-1] != last:
+            return edition, CorruptStore(
+                f"The codes of version {edition.version} from row {first} on are damaged: their checksum is wrong."
+            )
+        edition = edition.appended(rows, np.frombuffer(blob, dtype=np.uint8).reshape(n, n_bytes))
+    return edition, None
+
+
+def _digest(edition: Edition, first: int, last: int, n: int, blob: bytes) -> bytes:
+    header = f"{edition.version} {edition.mapping.fingerprint} {first} {last} {n}".encode()
+    return hashlib.blake2b(header + blob, digest_size=16).digest()

@@ -1,0 +1,50 @@
+"""Orders the nearest codes anew by the distances of their vectors."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .segments import Segments
+
+__all__ = ["Found", "distances_to", "rescored"]
+
+Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
+
+
+def rescored(
+    segments: Segments, queries: NDArray[np.float32], lists: Found, k: int | None, metric: str
+) -> Found | None:
+    """Return for each query the first k ids by (distance of the vectors, id); None if a row is gone."""
+    wanted = np.unique(np.concatenate([ids for ids, _ in lists])) if lists else np.empty(0, dtype=np.int64)
+    if not len(wanted):
+        return [(ids, np.empty(0, dtype=np.float32)) for ids, _ in lists]
+    vectors = segments.fetch(wanted, queries.shape[1])
+    if vectors is None:
+        return None
+    out: Found = []
+    for query, (ids, _) in zip(queries, lists, strict=True):
+        distances = distances_to(query, vectors[np.searchsorted(wanted, ids)], metric)
+        order = np.lexsort((ids, distances))[:k]
+        out.append((ids[order], distances[order]))
+    return out
+
+
+def distances_to(query: NDArray[np.float32], vectors: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
+    """Return the Euclidean distances, or 1 - cosine, of a query to vectors (n, d).
+
+    Examples
+    --------
+    >>> X = np.array([[3.0, 4.0], [2.0, 0.0]], dtype=np.float32)
+    >>> distances_to(np.array([1.0, 0.0], dtype=np.float32), X, "euclidean").round(2).tolist()
+    [4.47, 1.0]
+    >>> distances_to(np.array([1.0, 0.0], dtype=np.float32), X, "cosine").round(2).tolist()
+    [0.4, 0.0]
+    """
+    wide, point = vectors.astype(np.float64), query.astype(np.float64)
+    if metric == "euclidean":
+        lengths: NDArray[np.float64] = np.sqrt(((wide - point) ** 2).sum(axis=1))
+        return lengths.astype(np.float32)
+    products: NDArray[np.float64] = np.sqrt((wide**2).sum(axis=1)) * np.sqrt((point**2).sum())
+    cosines = np.divide(wide @ point, products, out=np.zeros(len(wide)), where=products > 0)
+    return (1.0 - cosines).astype(np.float32)

@@ -1,0 +1,511 @@
+"""A hash table on SQLite: vectors on the disk, codes in memory, versions that are swapped as one.
+
+What is added is on the disk before `add` returns. A new version is built beside the old one, which goes on
+answering until the last code is there; then one small transaction and one reference make the change. The codes on
+the disk are a cache: those that are missing or damaged are made again from the vectors.
+"""
+
+import json
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import validation
+from ..errors import CorruptStore, InvalidInput, UnknownName
+from ..mapping import HashMapping
+from .answers import Answers, Hits, Question
+from .database import Database
+from .edition import CODE_ROWS, Edition, read_codes, write_codes
+from .filters import compile_filter
+from .items import Key, Metadata, as_keys, as_metadata, ids_of, insert_items, metadata_of, remove_items, texts_of
+from .segments import LabelKind, Segment, Segments
+from .verification import verify
+from .versions import mapping_of, mark_published, propose, waiting_version
+
+__all__ = ["Item", "SQLiteTable"]
+
+_RETRIES = 50
+_CODES_SAMPLED = 10_000
+
+
+class Item(NamedTuple):
+    """A stored item: its key, vector, label (or None) and metadata (or None)."""
+
+    key: Key
+    vector: NDArray[np.float32]
+    label: Any
+    metadata: dict[str, Any] | None
+
+
+class SQLiteTable:
+    """Items on the disk, with their codes under one snapshot.
+
+    Parameters
+    ----------
+    folder
+        The folder of the table.
+    read_only
+        Whether this process only reads, and follows what another one writes.
+
+    Examples
+    --------
+    >>> import tempfile, mihash
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> table = SQLiteTable.create(folder.name)
+    >>> table.rebuild(mihash.mapping.LinearMapping(np.eye(2)))
+    >>> table.add([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], keys=["a", "b", "c"])
+    >>> hits = table.search([[2.0, 3.0]], k=2)
+    >>> hits.keys.tolist(), hits.distances.tolist()
+    ([['a', 'b']], [[0, 1]])
+    >>> table.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | Path, read_only: bool = False) -> None:
+        self.database = Database(Path(folder), read_only)
+        try:
+            with self.database.read() as connection:
+                settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+            self.segments = Segments(self.database, settings["dtype"])
+            self._answers = Answers(self.database, self.segments, settings["metric"])
+        except KeyError as error:
+            self.database.close()
+            raise CorruptStore(f"{folder} lacks the setting {error}. Use a backup.") from error
+        except BaseException:
+            self.database.close()
+            raise
+        self._settings: dict[str, Any] = settings
+        self._edition: Edition | None = None
+        self._tombstones = 0
+        self._followed = -1
+        self._following = threading.Lock()
+        if not read_only:
+            self._clean()
+        self._load()
+
+    @classmethod
+    def create(
+        cls, folder: str | Path, *, dtype: str = "float32", metric: str = "euclidean", **settings: Any
+    ) -> "SQLiteTable":
+        """Make an empty table in a new or empty folder."""
+        validation.choice("dtype", dtype, ("float32", "float16"))
+        validation.choice("metric", metric, ("euclidean", "cosine"))
+        Database.create(Path(folder), {"dtype": dtype, "metric": metric, "plain_keys": 1, **settings}).close()
+        return cls(folder)
+
+    # What is known of the rows
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        edition = self.edition
+        if edition is not None:
+            return edition.n_items
+        with self.database.read() as connection:
+            return int(connection.execute("SELECT count(*) FROM item").fetchone()[0])
+
+    @property
+    def edition(self) -> Edition | None:
+        """The version that answers now; None before the first."""
+        if self.database.read_only:
+            self._follow()
+        return self._edition
+
+    @property
+    def mapping(self) -> HashMapping | None:
+        """The snapshot that the codes belong to."""
+        edition = self.edition
+        return None if edition is None else edition.mapping
+
+    @property
+    def n_features(self) -> int | None:
+        """The dimension of the stored vectors, None while it is not known."""
+        found = self.setting("n_features")
+        if found is None and self._edition is not None:
+            return self._edition.mapping.n_features
+        return None if found is None else int(found)
+
+    @property
+    def label_kind(self) -> LabelKind | None:
+        """How labels are stored: a type, and the number of classes of a 0/1 matrix or 0; None without labels."""
+        text = self.setting("labels")
+        if text is None:
+            return None
+        kind, n_classes = json.loads(text)
+        return kind, n_classes
+
+    def setting(self, name: str) -> Any:
+        """Return a setting, None where there is none."""
+        if self.database.read_only and name not in self._settings:
+            with self.database.read() as connection:
+                row = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
+            if row is not None:
+                self._settings[name] = row[0]
+        return self._settings.get(name)
+
+    def set(self, connection: sqlite3.Connection, name: str, value: Any) -> None:
+        """Change a setting inside a transaction; call `settled` once that is committed."""
+        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    def settled(self, **values: Any) -> None:
+        """Take over settings that were committed."""
+        self._settings |= values
+
+    # Changing what is stored
+
+    def add(
+        self,
+        X: ArrayLike,
+        keys: ArrayLike | None = None,
+        labels: NDArray[Any] | None = None,
+        metadata: Metadata = None,
+        source: tuple[str, int] | None = None,
+    ) -> tuple[list[Key], NDArray[np.float32]]:
+        """Store items under unique keys; they are on the disk, and found, when this returns.
+
+        Parameters
+        ----------
+        X
+            Feature vectors (n, d).
+        keys
+            Strings or whole numbers; by default the running number of the row.
+        labels
+            Class labels (n,) or a 0/1 matrix, checked; None without.
+        metadata
+            A dictionary for each item, or None.
+        source
+            Where the rows came from and up to where it was read, stored with them.
+
+        Returns
+        -------
+            The keys, and the vectors as they were stored.
+        """
+        vectors = validation.features("X", X, self.n_features, allow_empty=True)
+        return self._store(
+            vectors, None if keys is None else as_keys(keys, len(vectors)), labels, metadata, source
+        )
+
+    def update(
+        self, keys: ArrayLike, X: ArrayLike, labels: NDArray[Any] | None = None, metadata: Metadata = None
+    ) -> tuple[list[Key], NDArray[np.float32]]:
+        """Give stored keys new vectors; without ``metadata`` they keep theirs."""
+        vectors = validation.features("X", X, self.n_features, allow_empty=True)
+        chosen = as_keys(keys if not isinstance(keys, str | int) else [keys], len(vectors))
+        if len(set(chosen)) != len(chosen):
+            raise InvalidInput("`keys` must be different keys; one is given twice.")
+        return self._store(vectors, chosen, labels, metadata, None, replace=True)
+
+    def _store(
+        self,
+        vectors: NDArray[np.float32],
+        keys: list[Key] | None,
+        labels: NDArray[Any] | None,
+        metadata: Metadata,
+        source: tuple[str, int] | None,
+        replace: bool = False,
+    ) -> tuple[list[Key], NDArray[np.float32]]:
+        n = len(vectors)
+        small = self.segments.cast(vectors)
+        texts = as_metadata(metadata, n)
+        kind = (
+            None if labels is None else json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
+        )
+        with self.database.lock:
+            with self.database.write() as connection:
+                ids = np.arange(self.last + 1, self.last + 1 + n)
+                names: list[Key] = list(ids.tolist()) if keys is None else keys
+                fresh: dict[str, Any] = {"last": self.last + n}
+                if self.setting("n_features") is None:
+                    fresh["n_features"] = vectors.shape[1]
+                if kind is not None and self.setting("labels") is None:
+                    fresh["labels"] = kind
+                if keys is not None and self.setting("plain_keys"):
+                    fresh["plain_keys"] = 0
+                gone: list[int] = []
+                if replace:
+                    assert keys is not None
+                    gone = _all_found(keys, ids_of(connection, keys))
+                    if metadata is None:
+                        texts = texts_of(connection, gone)
+                    remove_items(connection, gone)
+                for name, value in fresh.items():
+                    self.set(connection, name, value)
+                if n:
+                    insert_items(connection, ids, names, texts)
+                    self.segments.append(connection, Segment(ids, small, labels))
+                if source is not None:
+                    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?)", source)
+            self.settled(**fresh)
+            stored = small.astype(np.float32, copy=False)
+            if self._edition is not None and n:
+                edition = self._edition.encoded(ids, stored)
+                self._edition = edition.without(gone) if gone else edition
+        return names, stored
+
+    def delete(self, keys: ArrayLike | Key) -> int:
+        """Remove items; a key that is not stored raises `UnknownName`, and nothing is removed."""
+        chosen = list(dict.fromkeys(as_keys(keys)))
+        if not chosen:
+            return 0
+        with self.database.lock:
+            with self.database.write() as connection:
+                gone = _all_found(chosen, ids_of(connection, chosen))
+                remove_items(connection, gone)
+            if self._edition is not None:
+                self._edition = self._edition.without(gone)
+        return len(gone)
+
+    @property
+    def last(self) -> int:
+        """The sequence number of the newest row, -1 before the first."""
+        found = self.setting("last")
+        return -1 if found is None else int(found)
+
+    # Versions
+
+    def waiting(self) -> int | None:
+        """Return the number of the version that is to be built next, None where there is none."""
+        with self.database.read() as connection:
+            return waiting_version(connection)
+
+    def mapping_of(self, number: int) -> HashMapping:
+        """Return the mapping of a version."""
+        with self.database.read() as connection:
+            return mapping_of(connection, number)
+
+    def rebuild(self, mapping: HashMapping) -> None:
+        """Recompute every code with a new snapshot, and answer with it."""
+        with self.database.write() as connection:
+            (number,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM version").fetchone()
+            propose(connection, number, mapping)
+        self.build(number)
+
+    def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
+        begin = time.perf_counter()
+        mapping = self.mapping_of(number)
+        if self.n_features is not None and mapping.n_features != self.n_features:
+            raise InvalidInput(
+                f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
+            )
+        old = self._edition
+        edition = Edition.empty(number, mapping, 0 if old is None else old.n + CODE_ROWS)
+        stored = 0
+        with self.database.write() as connection:
+            connection.execute("DELETE FROM code WHERE version = ?", (number,))
+        if self.n_features is not None:
+            for segment in self.segments.after(-1, None, self.n_features):
+                if stopped():
+                    return False
+                edition = edition.encoded(segment.ids, segment.features)
+                if edition.n - stored >= CODE_ROWS:
+                    with self.database.write() as connection:
+                        write_codes(connection, edition, stored)
+                    stored = edition.n
+        self._publish(edition, stored, begin)
+        return True
+
+    def _publish(self, edition: Edition, stored: int, begin: float) -> None:
+        with self.database.lock:
+            if self.n_features is not None:
+                for segment in self.segments.after(edition.last, None, self.n_features):
+                    edition = edition.encoded(segment.ids, segment.features)
+            with self.database.write() as connection:
+                write_codes(connection, edition, stored)
+                previous = self.setting("published")
+                connection.execute(
+                    "DELETE FROM code WHERE version NOT IN (?, ?)",
+                    (edition.version, edition.version if previous is None else previous),
+                )
+                mark_published(connection, edition.version, edition.n, time.perf_counter() - begin)
+                self.set(connection, "published", edition.version)
+            self.settled(published=edition.version)
+            old = self._edition
+            self._edition = edition.without(self._deleted(0)) if old is None else edition.with_deletions_of(old)
+
+    def store_codes(self, connection: sqlite3.Connection) -> None:
+        """Store the codes of rows that came after the last stored ones, inside a transaction."""
+        edition = self._edition
+        if edition is not None:
+            query = "SELECT coalesce(max(last), -1) FROM code WHERE version = ?"
+            (last,) = connection.execute(query, (edition.version,)).fetchone()
+            write_codes(connection, edition, int(np.searchsorted(edition.ids, last, side="right")))
+
+    # Searching
+
+    def search(
+        self,
+        Q: ArrayLike,
+        k: int = 10,
+        where: Mapping[str, Any] | None = None,
+        rescore: int = 0,
+        radius: int | None = None,
+    ) -> Hits:
+        """Return the nearest items to each query, nearest first, ties in the order of addition.
+
+        Parameters
+        ----------
+        Q
+            Queries (n_queries, d), as features.
+        k
+            How many items to return for each query.
+        where
+            Only items whose metadata matches (docs/index.md).
+        rescore
+            How many nearest codes are looked up and ordered anew by the distance of their vectors; 0 for none.
+        radius
+            In place of the k nearest, all items at most so many bits away.
+        """
+        k = validation.integer("k", k, minimum=1)
+        rescore = validation.integer("rescore", rescore, minimum=0)
+        if radius is not None:
+            radius = validation.integer("radius", radius, minimum=0)
+        condition = None if where is None else compile_filter(where)
+        queries = validation.features("Q", Q, self.n_features, allow_empty=True)
+        question = Question(queries, k, condition, rescore, radius)
+        for attempt in range(_RETRIES):
+            edition = self.edition
+            if edition is None or not edition.n:
+                return question.nothing(-1 if edition is None else edition.version)
+            hits = self._answers.hits(edition, question, bool(self.setting("plain_keys")))
+            if hits is not None:
+                return hits
+            time.sleep(0.0005 * attempt)  # rows were deleted between the scan and the look at their keys
+        raise CorruptStore("Rows of the hash table have no keys. Run `verify`, or use a backup.")
+
+    def search_ids(self, queries: NDArray[np.float32], k: int, rescore: int = 0) -> list[NDArray[np.int64]]:
+        """Return the sequence numbers of the nearest rows to each query, for a table that has rows."""
+        for _ in range(_RETRIES):
+            edition = self.edition
+            if edition is not None:
+                found = self._answers.nearest(edition, Question(queries, k, None, rescore))
+                if found is not None:
+                    return [ids for ids, _ in found]
+        raise CorruptStore("Rows of the hash table have no vectors. Run `verify`, or use a backup.")
+
+    @property
+    def metric(self) -> str:
+        """How vectors are compared: ``"euclidean"`` or ``"cosine"``."""
+        return self._answers.metric
+
+    def get(self, key: Key) -> Item:
+        """Return a stored item."""
+        (chosen,) = as_keys(key)
+        with self.database.read() as connection:
+            (number,) = _all_found([chosen], ids_of(connection, [chosen]))
+            vectors = self.segments.fetch(np.array([number]), self.n_features or 0)
+            if vectors is None:
+                raise CorruptStore(f"The vector of the key {chosen!r} is missing. Use a backup.")
+            kind = self.label_kind
+            label = None if kind is None else self.segments.labels_of(number, kind)
+            return Item(chosen, vectors[0], label, metadata_of(connection, number))
+
+    # Care
+
+    def compact(self, connection: sqlite3.Connection) -> None:
+        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile."""
+        dead = np.unique(np.array(self._deleted(0), dtype=np.int64))
+        if len(dead):
+            self.segments.purge(connection, dead, self.label_kind, self.n_features or 0)
+        connection.execute("DELETE FROM tombstone")
+        connection.execute("DELETE FROM code")
+        self.segments.merge(connection, self.label_kind, self.n_features or 0)
+        self.set(connection, "compactions", int(self.setting("compactions") or 0) + 1)
+        if self._edition is not None:
+            write_codes(connection, self._edition.purged(), 0)
+
+    def compacted(self) -> None:
+        """Take over what `compact` has committed."""
+        self.settled(compactions=int(self.setting("compactions") or 0) + 1)
+        if self._edition is not None:
+            self._edition = self._edition.purged()
+        self.database.vacuum()
+
+    def verify(self) -> dict[str, int]:
+        """Check every checksum, and that a sample of the codes matches vectors and mapping; return how much.
+
+        Raises `CorruptStore` with everything that was found.
+        """
+        edition, kind = self.edition, self.label_kind
+        return verify(self.database, self.segments, edition, kind, self.n_features or 0, _CODES_SAMPLED)
+
+    def close(self) -> None:
+        """Close the files."""
+        self.database.close()
+
+    # Loading and following
+
+    def _clean(self) -> None:
+        """Remove what an interrupted build left behind; what was to be built waits again."""
+        with self.database.write() as connection:
+            connection.execute(
+                "DELETE FROM code WHERE version NOT IN (SELECT number FROM version WHERE status = 'published')"
+            )
+
+    def _load(self) -> None:
+        """Read the published version as it is, in one transaction, and encode the rows that have no code yet."""
+        with self.database.read() as connection:
+            self._settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+            published = self._settings.get("published")
+            if published is None:
+                self._edition = None
+                return
+            mapping = self.mapping_of(published)
+            ids = self.segments.ids(connection)
+            edition, damage = read_codes(connection, Edition.empty(published, mapping, len(ids)), ids)
+            if damage is not None:
+                warnings.warn(f"{damage} They are made again from the vectors.", RuntimeWarning, stacklevel=2)
+                if not self.database.read_only:
+                    self._drop_codes(published)
+                edition = Edition.empty(published, mapping, len(ids))
+            for segment in self.segments.after(edition.last, None, self.n_features or 0):
+                edition = edition.encoded(segment.ids, segment.features)
+            self._tombstones = 0
+            self._edition = edition.without(self._deleted(0))
+
+    def _drop_codes(self, number: int) -> None:
+        with self.database.write() as connection:
+            connection.execute("DELETE FROM code WHERE version = ?", (number,))
+
+    def _follow(self) -> None:
+        """Take over what another process has committed since the last look."""
+        with self._following, self.database.read() as connection:
+            seen = self.database.data_version()
+            if seen == self._followed:
+                return
+            settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
+            same = ("published", "compactions")
+            if self._edition is None or any(settings.get(name) != self._settings.get(name) for name in same):
+                self._load()
+            else:
+                self._settings = settings
+                edition = self._edition
+                for segment in self.segments.after(edition.last, None, self.n_features or 0):
+                    edition = edition.encoded(segment.ids, segment.features)
+                gone = self._deleted(self._tombstones)
+                self._edition = edition.without(gone) if gone else edition
+            self._followed = seen
+
+    def _deleted(self, after: int) -> list[int]:
+        """Return the ids of rows that were deleted, and remember how far this has looked."""
+        with self.database.read() as connection:
+            rows = connection.execute(
+                "SELECT number, id FROM tombstone WHERE number > ? ORDER BY number", (after,)
+            ).fetchall()
+        if rows:
+            self._tombstones = rows[-1][0]
+        return [row[1] for row in rows]
+
+
+def _all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
+    found = [number for number in ids if number is not None]
+    if len(found) != len(keys):
+        missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
+        raise UnknownName(f"The key {missing!r} is not stored.")
+    return found

@@ -1,0 +1,81 @@
+"""Looks at every byte that a checksum covers, and at a sample of the codes."""
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codes import as_words
+from ..errors import CorruptStore, MIHashError
+from .database import Database
+from .edition import CODE_ROWS, Edition, read_codes
+from .items import check_items
+from .segments import LabelKind, Segments
+from .versions import mapping_of
+
+__all__ = ["verify"]
+
+
+def verify(
+    database: Database,
+    segments: Segments,
+    edition: Edition | None,
+    kind: LabelKind | None,
+    n_features: int,
+    n_sample: int,
+) -> dict[str, int]:
+    """Return how much was checked, or raise `CorruptStore` with everything that is wrong."""
+    problems: list[str] = []
+    with database.read() as connection:
+        lines = [line for (line,) in connection.execute("PRAGMA integrity_check").fetchall()]
+        problems += [f"SQLite: {line}" for line in lines if line != "ok"]
+        ids = segments.ids(connection)
+        checked: dict[str, int] = {"items": _items(connection, ids, problems)}
+        checked["versions"] = _versions(connection, ids, problems)
+    checked["rows"], checked["codes"] = 0, 0
+    chosen = np.sort(np.random.default_rng(0).permutation(len(ids))[:n_sample])
+    for segment in segments.each(kind, n_features):
+        if isinstance(segment, CorruptStore):
+            problems.append(str(segment))
+            continue
+        checked["rows"] += len(segment)
+        if edition is not None:
+            mine = segment.part(np.isin(segment.ids, ids[chosen]))
+            places = edition.places(mine.ids)
+            if len(places) == len(mine):
+                again = as_words(edition.mapping.encode_rows(mine.features))
+                wrong = (again != edition.words[places]).any(axis=1)
+                checked["codes"] += len(mine)
+                problems += [f"The code of row {row} does not match its vector." for row in mine.ids[wrong][:1]]
+    if problems:
+        raise CorruptStore(f"{database.folder} is damaged: " + "; ".join(problems))
+    return checked
+
+
+def _items(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> int:
+    found = 0
+    for start in range(0, len(ids), CODE_ROWS):
+        try:
+            found += check_items(connection, ids[start : start + CODE_ROWS])
+        except CorruptStore as error:
+            problems.append(str(error))
+    n_items, n_dead = connection.execute(
+        "SELECT (SELECT count(*) FROM item), (SELECT count(DISTINCT id) FROM tombstone)"
+    ).fetchone()
+    if not problems and (found != n_items or n_items + n_dead != len(ids)):
+        problems.append(f"There are {n_items} keys, {found} of them with one of the {len(ids)} vectors.")
+    return int(n_items)
+
+
+def _versions(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> int:
+    numbers = [number for (number,) in connection.execute("SELECT number FROM version").fetchall()]
+    for number in numbers:
+        try:
+            mapping = mapping_of(connection, number)
+        except MIHashError as error:
+            problems.append(f"Version {number}: {error}")
+            continue
+        _, damage = read_codes(connection, Edition.empty(number, mapping), ids)
+        problems += [] if damage is None else [str(damage)]
+    return len(numbers)
