@@ -286,6 +286,18 @@ def test_precision_within_a_radius():
     assert ranking.precision_within(pack([[1, 1]]), pack([[0, 0]]), [[True]], 2, 2) == 1.0
 
 
+def test_distance_counts_are_those_of_a_plain_loop():
+    queries, database, relevant = problem(10, 5, 3000, 9)  # more than a block of codes
+    items, hits = np.zeros((2, 5, 10), dtype=np.int64)
+    for i, query in enumerate(queries):
+        for row, flag in zip(database, relevant[i], strict=True):
+            distance = sum(query != row)
+            items[i, distance] += 1
+            hits[i, distance] += flag
+    got = ranking.distance_counts(pack(queries), pack(database), relevant, 9)
+    np.testing.assert_array_equal(got, (items, hits))
+
+
 def test_distance_distributions_are_means_of_each_query():
     queries, database, relevant = problem(10, 5, 60, 9)
     relevant[0], relevant[1] = True, False  # nobody irrelevant; nobody relevant

@@ -83,10 +83,18 @@ def demo(
     console.print(f"The picture is in {path}", highlight=False)
 
 
-@app.command(epilog="Example: mihash reproduce table4 figure4 --scale smoke")
+@app.command(epilog="Example: mihash reproduce table4 figure4 --scale smoke, or with --dataset mine.npz")
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments by name, or TOML files.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the paper.")] = False,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Run on this in place of the experiment's data sets: a file of features (.npz, .npy, .parquet, "
+            ".mat), or cifar10, places205 or labelme; give it again for more. A file is used whole, whatever the "
+            "scale; with files alone, results and report go to the folder 'own'."
+        ),
+    ] = None,
     scale: Annotated[
         str, typer.Option(help="smoke (shipped digits), small (generated) or full (--data).")
     ] = "smoke",
@@ -101,6 +109,7 @@ def reproduce(
 ) -> None:
     """Run the paper's online experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     from .errors import InvalidInput
@@ -109,11 +118,18 @@ def reproduce(
     from .experiments.distributions import run_distributions
     from .experiments.report import make_report
     from .experiments.runner import pending, run_tasks
+    from .experiments.scales import scale_of, stage
 
     chosen = definition_names() if everything else names or []
     if not chosen:
         raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
     definitions = [load_definition(name) for name in chosen]
+    if dataset:
+        definitions = [definition.on(dataset) for definition in definitions]
+    scale = scale_of(definitions, scale)
+    for source in dict.fromkeys(source for definition in definitions for source in definition.sources):
+        if source.file is not None:  # one that cannot be used is refused before anything is run
+            stage(str(source), scale, data, seed)
     if seed:
         results = results / f"seed-{seed}"
     tasks = pending(definitions, results, scale, data, seed)
@@ -124,24 +140,28 @@ def reproduce(
         run_tasks(
             tasks,
             processes,
-            lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+            lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
         )
     for definition in definitions:
-        for dataset in definition.datasets:
-            if definition.kind == "correlation":
-                run_correlation(dataset, results, scale, data, seed)
-            elif definition.kind == "distributions":
-                for method in definition.methods:
-                    run_distributions(dataset, method, results, scale, data, seed)
+        if definition.kind == "correlation":
+            for source in definition.sources:
+                run_correlation(str(source), results, scale, data, seed)
+        elif definition.kind == "distributions":
+            for source, method in definition.cases:
+                run_distributions(str(source), method, results, scale, data, seed)
     page, text = make_report(definitions, results, scale)
     runs = sum(len(each.runs) for each in tasks)
-    console.print(f"{runs} runs in {len(tasks)} learning passes; the report is {page} and {text}", highlight=False)
+    told = f"{runs} runs in {len(tasks)} learning passes; the report is {page} and {text}"
+    console.print(told, highlight=False, markup=False)
 
 
 @app.command(epilog="Example: mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9")
 def tune(
     method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
-    dataset: Annotated[str, typer.Option(help="cifar10, places205 or labelme.")] = "cifar10",
+    dataset: Annotated[
+        str,
+        typer.Option(help="cifar10, places205 or labelme, or a file of features (.npz, .npy, .parquet, .mat)."),
+    ] = "cifar10",
     bits: Annotated[int, typer.Option(help="Code length.")] = 32,
     tried: Annotated[
         list[str] | None, typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, in place of the usual.")
@@ -158,9 +178,11 @@ def tune(
 ) -> None:
     """Search a method's parameters on a validation set cut from the stream; keep the best as a definition."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
     from rich.table import Table
 
+    from .experiments.sources import is_file
     from .experiments.tuning import parse_grid
     from .experiments.tuning import tune as search
 
@@ -180,14 +202,15 @@ def tune(
             seed=seed,
             progress=lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
         )
-    table = Table(title=f"{method} on {dataset} ({scale}), validation set: the best first")
+    where, option = ("", "") if is_file(dataset) else (f" ({scale})", f" --scale {scale}")
+    table = Table(title=f"{method} on {escape(dataset)}{where}, validation set: the best first")
     table.add_column("parameters")
     table.add_column("AUC", justify="right")
     for setting, area in found.scores[:10]:
         table.add_row(", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
     console.print(table)
-    path = results / scale / "tuning" / f"{dataset}-{method}-{bits}.toml"
-    console.print(f"The best is in {path}; run it with: mihash reproduce {path} --scale {scale}", highlight=False)
+    command = f"mihash reproduce {found.path}{option}"
+    console.print(f"The best is in {found.path}; run it with: {command}", highlight=False, markup=False)
 
 
 def main() -> None:

@@ -297,8 +297,8 @@ class OnlineIndex:
         """Return every decision, with its gain, and for those that led to a version what that cost.
 
         Each is a dictionary: ``number`` (also the version's), ``kind``, ``seen``, ``accepted``, ``gain``,
-        ``current`` and ``snapshot`` (the qualities that were compared), ``reason``, ``at``; and ``status``, ``items``,
-        ``seconds`` of the version, None where there is none.
+        ``current`` and ``snapshot`` (the qualities that were compared), ``reason``, ``at``; and ``status``,
+        ``items``, ``seconds`` of the version, None where there is none.
         """
         self._flush()
         query = (

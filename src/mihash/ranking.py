@@ -30,6 +30,7 @@ from .kernels import jit, popcount
 __all__ = [
     "average_precision",
     "dcg",
+    "distance_counts",
     "distance_distributions",
     "mean_average_precision",
     "ndcg",
@@ -409,8 +410,27 @@ def precision_within(
     array([0.66666667])
     """
     n_near = validation.integer("radius", radius, minimum=0) + 1
-    items, hits = _levels(_problem(query_codes, codes, relevant, n_bits), n_bits)
+    items, hits = distance_counts(query_codes, codes, relevant, n_bits)
     return _quotient(hits[:, :n_near].sum(axis=1), items[:, :n_near].sum(axis=1), 0.0)
+
+
+def distance_counts(
+    query_codes: ArrayLike, codes: ArrayLike, relevant: Relevant, n_bits: int
+) -> tuple[Counts, Counts]:
+    """Return how many items, and how many relevant ones, each query has at each distance.
+
+    Both are (n_queries, n_bits + 1), the relevant items among all; every measure here but those with
+    ``ties="index"`` is a function of them. Parameters are those of `average_precision`.
+
+    Examples
+    --------
+    >>> from mihash import pack, ranking
+    >>> codes = pack([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> items, relevant = ranking.distance_counts(codes[:1], codes, [[True, True, False, False]], n_bits=2)
+    >>> items.tolist(), relevant.tolist()
+    ([[1, 2, 1]], [[1, 1, 0]])
+    """
+    return _levels(_problem(query_codes, codes, relevant, n_bits), n_bits)
 
 
 def distance_distributions(
@@ -428,7 +448,7 @@ def distance_distributions(
     >>> ranking.distance_distributions(codes[:1], codes, [[True, True, False]], n_bits=2)
     (array([0.5, 0.5, 0. ]), array([0., 0., 1.]))
     """
-    items, hits = _levels(_problem(query_codes, codes, relevant, n_bits), n_bits)
+    items, hits = distance_counts(query_codes, codes, relevant, n_bits)
     return _mean_distribution(hits), _mean_distribution(items - hits)
 
 

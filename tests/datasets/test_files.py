@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from mihash.datasets import load
+from mihash.datasets import has_labels, load
+from mihash.datasets.dataset import FEATURE_NAMES, LABEL_NAMES
 from mihash.errors import CorruptStore, InvalidInput, StoreError, UnknownName
 
 X = np.random.default_rng(0).normal(size=(1000, 5)).astype(np.float32)
@@ -31,6 +32,35 @@ def test_npz_other_names(tmp_path):
     data = load(write_npz(tmp_path / "mine.npz", a=X, b=Y), features="a", labels="b")
     np.testing.assert_array_equal(data.X, X)
     np.testing.assert_array_equal(data.y, Y)
+
+
+@pytest.mark.parametrize("features", FEATURE_NAMES)
+@pytest.mark.parametrize("labels", LABEL_NAMES)
+def test_npz_usual_names(tmp_path, features, labels):
+    data = load(write_npz(tmp_path / "mine.npz", **{labels: Y, "id": Y, features: X}))
+    np.testing.assert_array_equal(data.X, X)
+    np.testing.assert_array_equal(data.y, Y)
+
+
+def test_whether_there_are_labels_is_what_load_finds(tmp_path):
+    from scipy.io import savemat
+
+    savemat(tmp_path / "with.mat", {"feats": X, "gnd": Y})
+    savemat(tmp_path / "without.mat", {"feats": X})
+    np.save(tmp_path / "x.npy", X)
+    write_npz(tmp_path / "with.npz", features=X, y=Y)
+    write_npz(tmp_path / "without.npz", features=X, is_test=Y == 0)
+    found = {path.name: has_labels(path) for path in tmp_path.iterdir()}
+    assert found == {path.name: load(path).y is not None for path in tmp_path.iterdir()}
+    assert sum(found.values()) == 2
+
+
+def test_whether_there_are_labels_needs_a_file_that_is_whole(tmp_path):
+    with pytest.raises(StoreError, match="does not exist"):
+        has_labels(tmp_path / "none.npz")
+    (tmp_path / "x.npz").write_text("no archive")
+    with pytest.raises(CorruptStore):
+        has_labels(tmp_path / "x.npz")
 
 
 def test_npz_multi_label(tmp_path):
@@ -107,7 +137,7 @@ def test_missing_file_folder_and_wrong_extension(tmp_path):
     (tmp_path / "folder.npz").mkdir()
     with pytest.raises(StoreError, match="is a folder"):
         load(tmp_path / "folder.npz")
-    with pytest.raises(InvalidInput, match=r"must end in \.npz, \.npy, \.mat; got '.*data\.csv'"):
+    with pytest.raises(InvalidInput, match=r"must end in \.npz, \.npy, \.parquet, \.mat; got '.*data\.csv'"):
         load(tmp_path / "data.csv")
 
 
@@ -153,7 +183,7 @@ def test_pickles_are_refused(tmp_path):
             load(tmp_path / name)
 
 
-@pytest.mark.parametrize("suffix", ["npz", "npy", "mat"])
+@pytest.mark.parametrize("suffix", ["npz", "npy", "parquet", "mat"])
 def test_text_with_the_wrong_name(tmp_path, suffix):
     path = tmp_path / f"x.{suffix}"
     path.write_text("a,b,c\n1,2,3\n" * 100)

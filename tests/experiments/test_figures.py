@@ -158,7 +158,7 @@ def test_missing_results_say_what_to_run(name, tmp_path):
     if definition.draws in ("times", "intervals"):
         assert draw_figure(definition, tmp_path, "small") == ()
         return
-    with pytest.raises(NotReady, match=f"Run `mihash reproduce {name} --scale small`"):
+    with pytest.raises(NotReady, match=f"Run `mihash reproduce {name} --scale small --results {tmp_path}`"):
         draw_figure(definition, tmp_path, "small")
 
 

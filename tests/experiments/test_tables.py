@@ -1,38 +1,12 @@
-import json
-
 import pytest
 
-from mihash.errors import CorruptStore, InvalidInput, NotReady
-from mihash.experiments import tables
-from mihash.experiments.definition import DATASETS, Definition, definition_names, load_definition, load_parameters
-from mihash.experiments.tables import Table, make_table, outcomes, paper_rows, to_html, to_markdown
-from mihash.online import LEARNERS
+from experiments.made_up import define, write
+from mihash.errors import InvalidInput
+from mihash.experiments.definition import load_definition
+from mihash.experiments.tables import make_table
 
 INFINITY = float("inf")
-PAPER = json.loads(tables._PAPER.read_text())
 STAND_IN = "Compare order, ratios and signs, not absolute numbers."
-
-
-def define(draws, datasets=("cifar10",), methods=("okh",), **rest):
-    return Definition("tiny", "A title", "online", draws, datasets, methods, **{"trials": 2} | rest)
-
-
-def write(folder, definition, values):
-    """Write a result for each run; `values`, or what it returns for a run, replaces what is usual."""
-    for run in definition.runs(load_parameters()):
-        path = folder / "smoke" / run.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        result = {
-            "updates": 1,
-            "area": 0.5,
-            "final": 0.5,
-            "precisions": [0.5] * 8,
-            "examples": [500, 1000],
-            "data": f"{run.dataset} (digits)",
-            "protocol": {"interval": round(100 * run.every), "reservoir_size": round(50 * run.share)},
-            "times": {"learning_s": 2.0, "deciding_s": 0.5},
-        }
-        path.write_text(json.dumps(result | (values(run) if callable(values) else values)))
 
 
 def test_thetas(tmp_path):
@@ -150,106 +124,6 @@ def test_generated_data_are_labelled(tmp_path):
     assert "'cifar10-like', generated" in make_table(definition, tmp_path, "smoke").notes[1]
 
 
-def test_missing_results_name_the_command(tmp_path, monkeypatch):
-    definition = define("curves")
-    write(tmp_path, definition, {})
-    next((tmp_path / "smoke").rglob("theta-0.json")).unlink()
-    message = "1 of the 4 results of tiny are not in .*smoke. Run `mihash reproduce tiny --scale smoke --results "
-    with pytest.raises(NotReady, match=message):
-        make_table(definition, tmp_path, "smoke")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(NotReady, match="`mihash reproduce tiny --scale full`"):
-        make_table(definition, tables.Path("results"), "full")
-
-
-def test_a_result_without_its_numbers_is_corrupt(tmp_path):
-    definition = define("curves")
-    write(tmp_path, definition, {})
-    path = next((tmp_path / "smoke").rglob("theta-0.json"))
-    path.write_text('{"updates": 3}')
-    with pytest.raises(CorruptStore, match=r"theta-0.json has no 'area'. Remove it"):
-        outcomes(definition, tmp_path, "smoke")
-
-
 def test_a_definition_without_a_table_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="`draws` must be one of 'curves', 'thetas'"):
         make_table(load_definition("figure3"), tmp_path, "smoke")
-
-
-def test_measures_of_an_outcome(tmp_path):
-    definition = define("curves", trials=3)
-    write(tmp_path, definition, lambda run: {"area": [0.1, 0.2, 0.6][run.trial], "precisions": [0.1, run.trial]})
-    outcome = next(iter(outcomes(definition, tmp_path, "smoke").values()))
-    assert outcome.mean("area") == pytest.approx(0.3)
-    assert outcome.spread("area") == pytest.approx(0.07**0.5)
-    assert outcome.curves.tolist() == [[0.1, 0], [0.1, 1], [0.1, 2]]
-    with pytest.raises(InvalidInput, match="`measure` must be one of"):
-        outcome.mean("speed")
-
-
-def test_rendering():
-    table = Table("a < b", ("method", "AUC"), (("A|B", "0.1"), ("<i>", "")), ("1 & 2",))
-    assert to_markdown(table).splitlines() == [
-        "### a < b",
-        "",
-        "| method | AUC |",
-        "|---|---:|",
-        "| A\\|B | 0.1 |",
-        "| <i> |  |",
-        "",
-        "- 1 & 2",
-    ]
-    html = to_html(table)
-    assert "<caption>a &lt; b</caption>" in html
-    assert "<td>&lt;i&gt;</td>" in html
-    assert html.endswith('<ul class="notes">\n<li>1 &amp; 2</li>\n</ul>')
-
-
-# --- the paper's numbers ---
-
-
-@pytest.mark.parametrize("name", PAPER["tables"])
-def test_the_papers_tables_are_those_of_the_definitions(name):
-    table, definition = PAPER["tables"][name], load_definition(name)
-    assert (table["draws"], (table["dataset"],), (table["n_bits"],)) == (
-        definition.draws,
-        definition.datasets,
-        definition.bits,
-    )
-    assert table["dataset"] in DATASETS
-    assert set(table["methods"]) == set(definition.methods) - {"mihash"}
-    assert set(table["methods"]) <= set(LEARNERS)
-    for method, rows in table["methods"].items():
-        assert rows == paper_rows(table["draws"], table["dataset"], method)
-        keys = {"times": "learning_s", "thetas": "theta", "intervals": "every"}
-        assert len({row[keys[table["draws"]]] for row in rows}) == len(rows) > 0
-        if table["draws"] == "intervals":
-            assert {row["every"] for row in rows} <= set(definition.intervals)
-
-
-def test_every_threshold_has_one_row_of_the_paper_at_most():
-    for name in ("table4", "table5", "table6"):
-        definition = load_definition(name)
-        for run in definition.runs({}):
-            rows = paper_rows("thetas", run.dataset, run.method)
-            n_rows = sum(tables._covers(row, run) for row in rows)
-            assert n_rows == 1 or (n_rows == 0 and run.theta not in (None, 0.0, INFINITY))
-
-
-def test_the_papers_changes_follow_from_its_areas_but_for_the_slip_that_is_noted():
-    slips = []
-    for name in ("table4", "table5", "table6"):
-        for method, (base, *rows) in PAPER["tables"][name]["methods"].items():
-            assert base["change"] is None
-            for row in rows:
-                change = 100 * (row["area"] / base["area"] - 1)
-                rounding = 0.05 * (1 + row["area"] / base["area"]) / base["area"]
-                printed = 0.5 if row["change"] == round(row["change"]) else 0.05
-                if abs(change - row["change"]) > rounding + printed:
-                    slips.append((name, method, row["theta"]))
-    assert slips == [("table5", "adapthash", ">= 0.01")]
-
-
-def test_the_papers_slips_are_noted():
-    assert {note["item"] for note in PAPER["notes"]} == {*(str(item) for item in range(92, 102)), "101a", "101b"}
-    assert {name for note in PAPER["notes"] for name in note["tables"]} <= set(definition_names())

@@ -1,13 +1,14 @@
 """Data sets: loaders, seeded generators, splits and the protocols of the paper (Sec. 4.1).
 
 This room stands apart: experiments, the demo and the command line use it, and it imports nothing above
-``neighbors``. It loads neither SciPy, scikit-learn nor h5py until a data set that needs them is asked for.
+``neighbors``. It loads neither SciPy, scikit-learn, h5py nor pyarrow until a data set that needs them is asked
+for.
 """
 
 from .catalog import STAND_INS, dataset_names, open_dataset
 from .dataset import Dataset, normalize
 from .digits import digits
-from .files import load
+from .files import has_labels, load
 from .generators import Synthetic, cifar10_like, labelme_like, places205_like
 from .protocols import PROTOCOLS, Protocol, find_protocol, protocol_for
 from .splits import Split, checkpoints, draw_split
@@ -25,6 +26,7 @@ __all__ = [
     "digits",
     "draw_split",
     "find_protocol",
+    "has_labels",
     "labelme_like",
     "load",
     "normalize",

@@ -49,7 +49,7 @@ def open_dataset(name: str | os.PathLike[str], data: str | os.PathLike[str] | No
         ``"digits"``; ``"cifar10"``, ``"places205"`` or ``"labelme"`` for the real features that stand in for
         the paper's (the data set is then called by its file, which says what it really is);
         ``"cifar10-like"``, ``"places205-like"`` or ``"labelme-like"`` for generated ones; or the path of a
-        ``.npz``, ``.npy`` or ``.mat`` file.
+        ``.npz``, ``.npy``, ``.parquet`` or ``.mat`` file.
     data
         The folder of the real features; None takes it from the environment variable ``MIHASH_DATA``.
 

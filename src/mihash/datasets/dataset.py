@@ -12,8 +12,10 @@ from .. import validation
 from ..errors import InvalidInput
 from ..neighbors import Labels
 
-__all__ = ["Dataset", "checked_mean", "column_mean", "gather", "normalize"]
+__all__ = ["FEATURE_NAMES", "LABEL_NAMES", "Dataset", "checked_mean", "column_mean", "gather", "normalize"]
 
+FEATURE_NAMES = ("features", "embedding", "embeddings", "vector", "emb", "X")  # in a file, the first that is there
+LABEL_NAMES = ("labels", "label", "y")
 _BLOCK_ROWS = 8192
 _ROUNDING = 1e-9  # of the mean's length: a shorter centred row is the rounding of the mean, not data
 

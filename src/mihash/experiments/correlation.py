@@ -19,6 +19,7 @@ from ..neighbors import nearest_fraction
 from ..ranking import average_precision, dcg, ndcg
 from .results import versions, write_result
 from .scales import stage
+from .sources import find_source
 
 __all__ = ["correlation_path", "pearson", "query_information", "random_mapping", "run_correlation"]
 
@@ -32,7 +33,7 @@ _MAPPING = 3  # the purposes 0 to 2 are those of a split
 
 
 def correlation_path(results: Path, scale: str, name: str) -> Path:
-    """Return where the result of a data set lies.
+    """Return where the result of a data set lies, by the name of its `Source`.
 
     Examples
     --------
@@ -43,19 +44,20 @@ def correlation_path(results: Path, scale: str, name: str) -> Path:
 
 
 def run_correlation(name: str, results: Path, scale: str, data: Path | None = None, seed: int = 0) -> Path:
-    """Measure 50 random mappings on a data set of the paper, and write what they gave; return the file.
+    """Measure 50 random mappings on a data set, and write what they gave; return the file.
 
-    A file that is there stays as it is. The table is a random part of 60,000 rows where there are more. Without
-    labels, the nearest 5 % of the table are a query's neighbours.
+    A file that is there stays as it is. The queries are a tenth of the rows where that is less than 100; the table
+    is a random part of 60,000 rows where there are more. Without labels, the nearest 5 % of the table are the
+    neighbours of a query.
 
     Parameters
     ----------
     name
-        One of the paper's data sets; what stands for it depends on the scale.
+        One of the paper's data sets, and what stands for it depends on the scale; or the path of a file.
     results
         The folder of results.
     scale
-        ``"smoke"``, ``"small"`` or ``"full"``.
+        ``"smoke"``, ``"small"`` or ``"full"``; for a file any, which then only names the folder.
     data
         The folder of the features, at full scale.
     seed
@@ -69,11 +71,11 @@ def run_correlation(name: str, results: Path, scale: str, data: Path | None = No
     >>> result["n_queries"], result["n_items"], round(result["pearson"]["ap"], 2)
     (100, 1697, 0.98)
     """
-    path = correlation_path(results, scale, name)
+    path = correlation_path(results, scale, find_source(name).name)
     if path.exists():
         return path
     dataset = stage(name, scale, data, seed).dataset
-    split = draw_split(dataset, n_test=N_QUERIES, seed=seed)
+    split = draw_split(dataset, n_test=min(N_QUERIES, len(dataset) // 10), seed=seed)
     X = split.X_base[:MOST_ITEMS]  # already in random order
     relevant = _relevant(split, X)
     rows: list[list[float]] = []
@@ -91,7 +93,7 @@ def run_correlation(name: str, results: Path, scale: str, data: Path | None = No
         {
             **measured,
             "pearson": coefficients,
-            "n_queries": N_QUERIES,
+            "n_queries": len(split.X_query),
             "n_mappings": N_MAPPINGS,
             "n_bits": N_BITS,
             "n_items": len(X),
@@ -131,7 +133,7 @@ def query_information(query_codes: ArrayLike, codes: ArrayLike, relevant: rankin
     >>> query_information(codes[:2], codes, [[True, False, False, False], [True, True, True, False]], 2).round(4)
     array([0.8113, 0.3113])
     """
-    items, hits = ranking._levels(ranking._problem(query_codes, codes, relevant, n_bits), n_bits)
+    items, hits = ranking.distance_counts(query_codes, codes, relevant, n_bits)
     if not items.any():
         raise InvalidInput("`codes` must not be empty.")
     joint = np.stack([hits, items - hits], axis=1) / items.sum(axis=1)[:, None, None]

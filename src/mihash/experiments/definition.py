@@ -7,8 +7,9 @@ one run for each combination and trial. A run's path among the results follows f
 import hashlib
 import json
 import math
+import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from .. import validation
 from ..errors import InvalidInput, StoreError, UnknownName
 from ..online import learner_class
 from ..trigger import FixedRate, Trigger, TriggerUpdate
+from .sources import DATASETS, Source, check_dataset, find_source, is_file
 
 __all__ = [
     "DEFINITIONS",
@@ -30,7 +32,6 @@ __all__ = [
 ]
 
 DEFINITIONS = Path(__file__).parent / "definitions"
-DATASETS = ("cifar10", "places205", "labelme")
 _PARAMETERS = "parameters.toml"
 
 Parameters = tuple[tuple[str, Any], ...]
@@ -43,7 +44,8 @@ class Run:
     Attributes
     ----------
     dataset
-        One of the paper's three, by its name; what stands in for it depends on the scale.
+        One of the paper's three, by its name, and what stands in for it depends on the scale; or a user's file, by
+        the name of its `Source`.
     method
         A learner by name.
     parameters
@@ -119,7 +121,8 @@ class Definition:
         What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
         ``"correlation"`` or ``"distributions"``.
     datasets, methods, bits
-        What is run; a method that needs labels is left out where there are none.
+        What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
+        three, or the path of a file, which is used whole at every scale.
     thetas
         Thresholds of the trigger.
     fixed
@@ -155,7 +158,7 @@ class Definition:
             ("curves", "thetas", "intervals", "times", "reservoirs", "correlation", "distributions"),
         )
         for name in self.datasets:
-            validation.choice("datasets", name, DATASETS)
+            check_dataset(name)
         for name in self.methods:
             learner_class(name)
         for n_bits in self.bits:
@@ -166,22 +169,62 @@ class Definition:
             validation.number("intervals and reservoirs", value, above=0)
         validation.integer("trials", self.trials, minimum=1)
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The data sets, each once; files are read for it."""
+        return tuple({source.name: source for source in map(find_source, self.datasets)}.values())
+
+    @property
+    def cases(self) -> tuple[tuple[Source, str], ...]:
+        """The pairs of data set and method that can be run: none without the labels that a method needs."""
+        return tuple(
+            (source, method)
+            for source, method in product(self.sources, self.methods)
+            if source.has_labels or not learner_class(method).needs_labels
+        )
+
+    def on(self, datasets: Sequence[str]) -> "Definition":
+        """Return the same experiment on other data sets, which its title then names.
+
+        Examples
+        --------
+        >>> print(load_definition("table4").on(["labelme", "data/mine.npz"]).title)
+        Table 4: theta on CIFAR-10, 32 bits; here on labelme, mine.npz
+        """
+        names = ", ".join(Path(name).name for name in datasets)
+        return replace(self, datasets=tuple(datasets), title=f"{self.title}; here on {names}")
+
+    def command(self, results: Path, scale: str) -> str:
+        """Return what to type for its results.
+
+        Examples
+        --------
+        >>> load_definition("table4").command(Path("results"), "small")
+        'mihash reproduce table4 --scale small'
+        >>> load_definition("table4").on(["mine.npz"]).command(Path("/tmp/r"), "own")
+        'mihash reproduce table4 --dataset mine.npz --results /tmp/r'
+        """
+        words = ["mihash", "reproduce", self.name]
+        if any(map(is_file, self.datasets)):
+            words += [word for name in self.datasets for word in ("--dataset", name)]
+        if not all(map(is_file, self.datasets)):
+            words += ["--scale", scale]
+        return shlex.join(words + ([] if results == Path("results") else ["--results", str(results)]))
+
     def runs(self, parameters: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Run]:
         """Yield every run; ``parameters`` holds each method's arguments by data set."""
         if self.kind != "online":
             return
         rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
-        for dataset, method, n_bits, trial in product(self.datasets, self.methods, self.bits, range(self.trials)):
-            if dataset == "labelme" and learner_class(method).needs_labels:
-                continue
+        for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
             chosen = {
-                **tuned_arguments(parameters, method, dataset, n_bits),
+                **tuned_arguments(parameters, method, source.name, n_bits),
                 **self.parameters.get(method, {}),
             }
             for share, every, theta in product(self.reservoirs, self.intervals, rules):
                 arguments = tuple(sorted(chosen.items()))
                 timed = self.draws == "times"
-                yield Run(dataset, method, arguments, n_bits, trial, share, theta, every, timed)
+                yield Run(source.name, method, arguments, n_bits, trial, share, theta, every, timed)
 
 
 def definition_names() -> list[str]:
@@ -191,6 +234,8 @@ def definition_names() -> list[str]:
 
 def load_definition(path: Path | str) -> Definition:
     """Read a definition by name, or from a file; unknown keys are refused.
+
+    The path of a data file in it is taken from the folder of the definition.
 
     Examples
     --------
@@ -222,6 +267,8 @@ def load_definition(path: Path | str) -> Definition:
     for key, value in lists.items():
         if isinstance(getattr(Definition, key, None), tuple) and not isinstance(value, tuple):
             raise InvalidInput(f"`{key}` in {file.name} must be a list; got {value!r}.")
+    if "datasets" in lists:
+        lists["datasets"] = tuple(str(file.parent / name) if is_file(name) else name for name in lists["datasets"])
     return Definition(name=file.stem, **lists)
 
 
@@ -242,7 +289,8 @@ def tuned_arguments(
     """
     found = parameters.get(method, {}).get(dataset, {})
     common = {key: value for key, value in found.items() if not isinstance(value, dict)}
-    return common | found.get(str(n_bits), {})
+    own: dict[str, Any] = found.get(str(n_bits), {})
+    return common | own
 
 
 def _read(file: Path) -> dict[str, Any]:

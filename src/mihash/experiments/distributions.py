@@ -21,6 +21,7 @@ from .definition import load_parameters, tuned_arguments
 from .passes import learn_once
 from .results import versions, write_result
 from .scales import stage
+from .sources import find_source
 
 __all__ = ["distributions_path", "run_distributions"]
 
@@ -32,7 +33,7 @@ Codes = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 
 
 def distributions_path(results: Path, scale: str, name: str, method: str) -> Path:
-    """Return where the result of a data set and a method lies.
+    """Return where the result of a data set, by the name of its `Source`, and a method lies.
 
     Examples
     --------
@@ -53,13 +54,13 @@ def run_distributions(
     Parameters
     ----------
     name
-        One of the paper's data sets; what stands for it depends on the scale.
+        One of the paper's data sets, and what stands for it depends on the scale; or the path of a file.
     method
         A learner by name.
     results
         The folder of results.
     scale
-        ``"smoke"``, ``"small"`` or ``"full"``.
+        ``"smoke"``, ``"small"`` or ``"full"``; for a file any, which then only names the folder.
     data
         The folder of the features, at full scale.
     seed
@@ -73,13 +74,14 @@ def run_distributions(
     >>> [round(result[when]["map"], 1) for when in ("before", "after")]
     [0.5, 0.9]
     """
-    path = distributions_path(results, scale, name, method)
+    source = find_source(name)
+    path = distributions_path(results, scale, source.name, method)
     if path.exists():
         return path
     where = stage(name, scale, data, seed)
     split, protocol = where.split(TRIAL), where.protocol
     n_stream = len(split.stream)
-    parameters = tuned_arguments(load_parameters(), method, name, N_BITS)
+    parameters = tuned_arguments(load_parameters(), method, source.name, N_BITS)
     with one_thread():
         made = learn_once(
             split,

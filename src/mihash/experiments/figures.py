@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib
@@ -35,6 +36,8 @@ from ..state import replace_file
 from .correlation import correlation_path
 from .definition import Definition, Run, load_parameters
 from .distributions import distributions_path
+from .outcomes import NO_CASES
+from .paper import dataset_title
 from .results import read_result
 
 __all__ = ["draw_figure"]
@@ -49,12 +52,12 @@ COLORS = {
     "hmoh": "#3bb3c3",
     "lsh": "#555555",
 }
-TITLES = {"cifar10": "CIFAR-10", "places205": "Places205", "labelme": "LabelMe"}
 MEASURES = {"ap": "AP", "dcg": "DCG", "ndcg": "NDCG"}
 _THETA, _TIMES = "\N{GREEK SMALL LETTER THETA}", "\N{MULTIPLICATION SIGN}"
 _FIXED, _NEAR, _FAR = "#8c8c8c", "#2a9d8f", "#d1495b"
 _SQUARE: dict[str, Any] = {"marker": "s", "color": _FIXED}
 _WIDTH = 10.0  # inches; a README shows it at about 900 pixels, so 8 points are still 10 pixels
+_TITLE_CHARACTERS, _NAME_CHARACTERS = 110, 30
 _STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -108,11 +111,13 @@ def draw_figure(definition: Definition, results: Path, scale: str) -> tuple[Path
 
 def _read(definition: Definition, results: Path, scale: str, paths: Sequence[Path]) -> list[Result]:
     found = [read_result(path) for path in paths]
+    if not found:
+        raise NotReady(f"{definition.name} has nothing to draw: {NO_CASES}")
     missing = sum(result is None for result in found)
-    if missing or not found:
+    if missing:
         raise NotReady(
             f"{missing} of {len(found)} results of {definition.name} are missing in {results / scale}. "
-            f"Run `mihash reproduce {definition.name} --scale {scale}`."
+            f"Run `{definition.command(results, scale)}`."
         )
     return [result for result in found if result is not None]
 
@@ -126,6 +131,10 @@ def _trials(definition: Definition, results: Path, scale: str, varied: str | Non
     for run, result in zip(runs, found, strict=True):
         trials[replace(run, trial=0)].append(result)
     return dict(trials)
+
+
+def _names(definition: Definition) -> list[str]:
+    return [source.name for source in definition.sources]
 
 
 def _of(trials: Trials, dataset: str, n_bits: int, method: str) -> Trials:
@@ -150,14 +159,25 @@ def _figure(
 ) -> tuple[Figure, NDArray[Any]]:
     figure = Figure(figsize=(_WIDTH, row_height * n_rows + 0.9), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title, fontsize=11.5, fontweight="bold")
+    figure.suptitle("\n".join(wrap(_plain(title), _TITLE_CHARACTERS)), fontsize=11.5, fontweight="bold")
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
 
 
 def _place(name: str, result: Result) -> str:
     """Return a data set's name, and below it what stood for it."""
     data = str(result["data"]).removeprefix(f"{name} (").removesuffix(")")
-    return f"{TITLES.get(name, name)}\n({data})"
+    return _plain(f"{_short(dataset_title(name))}\n({_short(data)})")
+
+
+def _short(text: str) -> str:
+    """Return a name that fits beside a panel: of a long one, the middle is left out."""
+    most = _NAME_CHARACTERS
+    return text if len(text) <= most else f"{text[: most - 12]}\N{HORIZONTAL ELLIPSIS}{text[-11:]}"
+
+
+def _plain(text: str) -> str:
+    """Return text that Matplotlib takes as it is, a file's name with a dollar in it for no formula."""
+    return text.replace("$", r"\$")
 
 
 def _precision(result: Result) -> str:
@@ -226,7 +246,7 @@ def _draw_curves(definition: Definition, results: Path, scale: str) -> Figure:
 
 def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
     """Fig. 4 and 7: a row for each data set, a column for each method, a circle at each table update."""
-    rows = list(product(definition.datasets, definition.bits))
+    rows = list(product(_names(definition), definition.bits))
     figure, grid = _figure(definition.title, len(rows), len(definition.methods), 1.95, sharex="row", sharey="row")
     for (i, (name, n_bits)), (j, method) in product(enumerate(rows), enumerate(definition.methods)):
         axes = grid[i, j]
@@ -258,7 +278,7 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
 
 def _draw_methods(definition: Definition, trials: Trials) -> Figure:
     """Fig. 5 and 8: a panel for each data set with every method, all under the trigger."""
-    panels = list(product(definition.datasets, definition.bits))
+    panels = list(product(_names(definition), definition.bits))
     figure, grid = _figure(definition.title, 1, len(panels), 3.6)
     for axes, (name, n_bits) in zip(grid[0], panels, strict=True):
         for method in sorted(definition.methods, key="mihash".__eq__):  # MIHash last, on top
@@ -274,7 +294,7 @@ def _draw_methods(definition: Definition, trials: Trials) -> Figure:
 def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
     """Tables 4-6: how many updates a larger theta saves, and what that costs, a panel for each method."""
     trials = _trials(definition, results, scale, "thetas")
-    cases = product(definition.datasets, definition.bits, definition.methods)
+    cases = product(_names(definition), definition.bits, definition.methods)
     found = {case: each for case in cases if (each := _of(trials, *case))}
     figure, grid = _figure(definition.title, -(-len(found) // 2), 2, 2.5, sharex=True, sharey=True)
     ring: dict[str, Any] = {"marker": "o", "lw": 0, "ms": 11, "mfc": "none", "mew": 1.6}
@@ -296,8 +316,9 @@ def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
         axes.margins(0.1, 0.2)
         _log_axis(axes.xaxis, "{x:g}")
         _name_thetas(axes, known)
-    for axes in grid[-1]:
+    for axes in grid.flat[max(0, len(found) - 2) : len(found)]:  # the lowest of each column
         axes.set_xlabel("table updates")
+        axes.tick_params(labelbottom=True)
     for axes in grid.flat[len(found) :]:
         axes.axis("off")
     each_theta = _mark(f"a {_THETA}, as written", marker="o", ms=5, lw=1.2)
@@ -335,7 +356,7 @@ def _name_thetas(axes: Axes, points: Points) -> None:
 def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figure:
     """Sec. 4.2: area under the curve and table updates against the size of the reservoir."""
     trials = _trials(definition, results, scale, "reservoirs")
-    rows = list(product(definition.datasets, definition.bits))
+    rows = list(product(_names(definition), definition.bits))
     figure, grid = _figure(definition.title, len(rows), 2, 3.4, sharex=True)
     for (i, (name, n_bits)), method in product(enumerate(rows), definition.methods):
         for theta, style in ((None, "--"), (definition.thetas[0], "o-")):
@@ -361,19 +382,21 @@ def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figur
 
 def _draw_correlation(definition: Definition, results: Path, scale: str) -> Figure:
     """Fig. 3: a row for each data set, a column for each measure, a point for each mapping."""
-    paths = [correlation_path(results, scale, name) for name in definition.datasets]
+    names = _names(definition)
+    paths = [correlation_path(results, scale, name) for name in names]
     found = _read(definition, results, scale, paths)
     figure, grid = _figure(definition.title, len(found), len(MEASURES), 2.2)
     for (i, result), (j, (key, label)) in product(enumerate(found), enumerate(MEASURES.items())):
         axes = grid[i, j]
         x, y = np.array(result["mi"]), np.array(result[key])
-        ends = np.array([x.min(), x.max()])
-        axes.plot(ends, np.poly1d(np.polyfit(x, y, 1))(ends), color=_FIXED, lw=1.2)
+        if np.ptp(x) > 0:
+            ends = np.array([x.min(), x.max()])
+            axes.plot(ends, np.poly1d(np.polyfit(x, y, 1))(ends), color=_FIXED, lw=1.2)
         axes.plot(x, y, "o", color=COLORS["mihash"], alpha=0.65, mew=0, ms=5)
         axes.set_title(f"{label}: r = {result['pearson'][key]:.3f}")
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.set_ylabel(f"{_place(definition.datasets[i], result)}\n{label}" if j == 0 else label)
+        axes.set_ylabel(f"{_place(names[i], result)}\n{label}" if j == 0 else label)
     for axes in grid[-1]:
         axes.set_xlabel("mutual information I(D; C), bits")
     return figure
@@ -381,7 +404,7 @@ def _draw_correlation(definition: Definition, results: Path, scale: str) -> Figu
 
 def _draw_distributions(definition: Definition, results: Path, scale: str) -> Figure:
     """Fig. 1 and 6: one query under a bad and a good mapping; all queries before and after learning."""
-    pairs = list(product(definition.datasets, definition.methods))
+    pairs = [(source.name, method) for source, method in definition.cases]
     found = _read(
         definition, results, scale, [distributions_path(results, scale, name, method) for name, method in pairs]
     )

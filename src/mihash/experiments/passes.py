@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets import Split
+from ..deciding import decide
 from ..gauge import Gauge
 from ..learning import Learning, Moment
 from ..mapping import HashMapping
 from ..online import OnlineLearner
 from ..ranking import mean_average_precision
 from ..reservoir import Reservoir
-from ..trigger import UNMOVED, Trigger
+from ..trigger import Trigger
 
 __all__ = ["Branch", "Pass", "learn_once"]
 
@@ -65,21 +66,10 @@ class Branch:
     def decide(self, moment: Moment, gauge: Gauge) -> None:
         """Ask the trigger, or follow the learner's own wish (App. D.2)."""
         begin = time.process_time()
-        moved = moment.mapping.distance(self.snapshot) >= UNMOVED
-        update = moment.forced and moved
-        if not update:
-            decision = self.trigger.judge(
-                moved,
-                len(moment.reservoir),
-                lambda: (
-                    gauge.measure(moment.reservoir, moment.mapping),
-                    gauge.measure(moment.reservoir, self.snapshot),
-                ),
-            )
-            update = decision.update
-            if np.isfinite(decision.gain):
-                self.gains.append(decision.gain)
-        if update:
+        decision = decide(self.trigger, moment, self.snapshot, gauge)
+        if np.isfinite(decision.gain):
+            self.gains.append(decision.gain)
+        if decision.update:
             self.snapshot = moment.mapping
             self.updated_at.append(moment.seen)
         self.deciding_s += time.process_time() - begin

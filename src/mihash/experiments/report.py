@@ -14,7 +14,9 @@ from ..state import replace_file
 from .claims import Verdict, judge_all
 from .definition import Definition
 from .figures import draw_figure
-from .tables import Table, make_table, to_html, to_markdown
+from .markup import to_html, to_markdown
+from .scales import OWN
+from .tables import Table, make_table
 
 __all__ = ["Section", "make_report"]
 
@@ -74,7 +76,9 @@ def _section(definition: Definition, results: Path, scale: str) -> Section:
     return Section(definition, table, figure, missing)
 
 
-def _summary(verdicts: Sequence[Verdict]) -> str:
+def _summary(verdicts: Sequence[Verdict], scale: str) -> str:
+    if scale == OWN:
+        return f"The paper's {len(verdicts)} claims are about its own data sets: none is evaluated on these."
     held = sum(verdict.held is True for verdict in verdicts)
     failed = sum(verdict.held is False for verdict in verdicts)
     return (
@@ -91,19 +95,21 @@ def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: st
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>mihash: the paper's experiments ({scale})</title><style>{_STYLE}</style></head><body>",
-        f"<h1>The paper's online experiments, scale <em>{scale}</em></h1>",
+        f"<h1>{_heading(scale)}</h1>",
         f"<p>{_about(scale)}</p><nav><a href='#claims'>claims</a>",
         *(f"<a href='#{each.definition.name}'>{each.definition.name}</a>" for each in sections),
-        f"</nav><h2 id='claims'>Claims</h2><p>{_summary(verdicts)}</p>",
-        "<table><tr><th>claim</th><th>verdict</th><th>figures</th><th>in the paper</th></tr>",
+        f"</nav><h2 id='claims'>Claims</h2><p>{_summary(verdicts, scale)}</p>",
     ]
-    for verdict in verdicts:
-        style = {True: "held", False: "not", None: "open"}[verdict.held]
-        parts.append(
-            f"<tr><td class='text'>{html.escape(verdict.statement)}</td><td class='{style}'>{_word(verdict)}</td>"
-            f"<td class='text'>{html.escape(verdict.figures)}</td><td>{html.escape(verdict.where)}</td></tr>"
-        )
-    parts.append("</table>")
+    if scale != OWN:
+        parts.append("<table><tr><th>claim</th><th>verdict</th><th>figures</th><th>in the paper</th></tr>")
+        for verdict in verdicts:
+            style = {True: "held", False: "not", None: "open"}[verdict.held]
+            cells = [html.escape(text) for text in (verdict.statement, verdict.figures, verdict.where)]
+            parts.append(
+                f"<tr><td class='text'>{cells[0]}</td><td class='{style}'>{_word(verdict)}</td>"
+                f"<td class='text'>{cells[1]}</td><td>{cells[2]}</td></tr>"
+            )
+        parts.append("</table>")
     for each in sections:
         parts.append(f"<h2 id='{each.definition.name}'>{html.escape(each.definition.title)}</h2>")
         if each.missing:
@@ -118,9 +124,10 @@ def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: st
 
 
 def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> str:
-    lines = [f"# The paper's online experiments, scale {scale}", "", _about(scale), "", "## Claims", ""]
-    lines += [_summary(verdicts), "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-    lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in verdicts]
+    lines = [f"# {_heading(scale)}", "", _about(scale), "", "## Claims", "", _summary(verdicts, scale)]
+    if scale != OWN:
+        lines += ["", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
+        lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in verdicts]
     for each in sections:
         lines += ["", f"## {each.definition.title}", ""]
         if each.missing:
@@ -132,11 +139,16 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _heading(scale: str) -> str:
+    return "The paper's online experiments, " + ("on files of one's own" if scale == OWN else f"scale {scale}")
+
+
 def _about(scale: str) -> str:
     what = {
         "smoke": "All three data sets are stood in for by scikit-learn's digits: this shows that everything runs, "
         "not what the paper measured.",
         "small": "The three data sets are generated, with the shapes of the paper's and fewer rows.",
         "full": "The features stand in for the paper's own, at its sizes: compare order, ratios and signs.",
+        OWN: "Each file is used whole, divided in the paper's proportions; the paper has no numbers for it.",
     }
     return what[scale]

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import checkpoints
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StoreError
 from ..kernels import one_thread
 from ..online import learner_class
 from .definition import Definition, Run, load_parameters
 from .passes import Pass, learn_once
 from .results import machine, versions, write_result
 from .scales import Stage, stage
+from .sources import Source, find_source
 
 __all__ = ["Task", "pending", "run_task", "run_tasks"]
 
@@ -31,6 +32,7 @@ Progress = Callable[[float, float, str], None]
 class Task:
     """A learning pass that is to be made, and the runs that it serves."""
 
+    source: Source
     learning: Run
     runs: tuple[Run, ...]
     scale: str
@@ -43,7 +45,7 @@ class Task:
         """How long it takes, in units of no meaning."""
         small = min((run.every for run in self.runs), default=1.0)
         slower = 1.0 + 0.3 / small
-        return _RELATIVE_COST[self.learning.dataset] * slower
+        return _RELATIVE_COST.get(self.learning.dataset, 1.0) * slower
 
     def __str__(self) -> str:
         run = self.learning
@@ -64,13 +66,23 @@ def pending(
     """
     parameters = load_parameters()
     passes: defaultdict[Run, set[Run]] = defaultdict(set)
+    sources: dict[str, Source] = {}
     for definition in definitions:
+        sources |= {source.name: source for source in definition.sources}
         for run in definition.runs(parameters):
             if not (results / scale / run.path).exists():
                 passes[run.learning].add(run)
     order = {run: _sort_key(run) for runs in passes.values() for run in runs}
     tasks = [
-        Task(learning, tuple(sorted(runs, key=order.__getitem__)), scale, data, results, seed)
+        Task(
+            sources[learning.dataset],
+            learning,
+            tuple(sorted(runs, key=order.__getitem__)),
+            scale,
+            data,
+            results,
+            seed,
+        )
         for learning, runs in passes.items()
     ]
     return sorted(tasks, key=lambda task: (-task.cost, str(task)))
@@ -79,7 +91,9 @@ def pending(
 def run_task(task: Task) -> float:
     """Make a pass and write a result for each of its runs; return the seconds that it took."""
     begin = time.perf_counter()
-    where = stage(task.learning.dataset, task.scale, task.data, task.seed)
+    if find_source(str(task.source)) != task.source:
+        raise StoreError(f"The data file {str(task.source)!r} was changed since it was first read. Start again.")
+    where = stage(str(task.source), task.scale, task.data, task.seed)
     run = task.learning
     split = where.split(run.trial)
     size = max(2, min(len(split.stream), round(run.share * where.protocol.reservoir_size)))

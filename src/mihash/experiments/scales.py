@@ -1,6 +1,9 @@
-"""What stands for the paper's three data sets at each scale: shipped digits, generated sets, or real features."""
+"""What stands for the paper's three data sets at each scale: shipped digits, generated sets, or real features.
 
-from collections.abc import Callable
+A user's file stands for itself: it is used whole at every scale.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,14 +18,19 @@ from ..datasets import (
     digits,
     find_protocol,
     labelme_like,
+    load,
     open_dataset,
     places205_like,
     protocol_for,
 )
+from ..errors import InvalidInput, StoreError
+from .definition import Definition
+from .sources import find_source, is_file
 
-__all__ = ["SCALES", "Stage", "stage"]
+__all__ = ["OWN", "SCALES", "Stage", "scale_of", "stage"]
 
 SCALES = ("smoke", "small", "full")
+OWN = "own"
 _SMALL = {"cifar10": 8_000, "places205": 20_000, "labelme": 6_000}
 
 
@@ -49,12 +57,29 @@ class Stage:
         return self.protocol.split(self.dataset, seed=self.seed, trial=trial)
 
 
-@lru_cache(maxsize=4)
+def scale_of(definitions: Iterable[Definition], scale: str) -> str:
+    """Return the scale at which definitions are run, which names the folder of their results.
+
+    That is the one asked for, or ``"own"`` where every data set is a file, of which no scale says anything.
+
+    Examples
+    --------
+    >>> from mihash.experiments.definition import load_definition
+    >>> scale_of([load_definition("table4"), load_definition("table5").on(["mine.npz"])], "smoke")
+    'smoke'
+    >>> scale_of([load_definition("table4").on(["mine.npz"])], "smoke")
+    'own'
+    """
+    validation.choice("scale", scale, (*SCALES, OWN))
+    return OWN if all(is_file(name) for each in definitions for name in each.datasets) else scale
+
+
 def stage(name: str, scale: str, data: Path | None = None, seed: int = 0) -> Stage:
-    """Return what stands for a data set of the paper at a scale.
+    """Return what stands for a data set of the paper at a scale, or the data set of a file.
 
     ``smoke`` is scikit-learn's digits for all three, without its labels for LabelMe; ``small`` are generated sets
-    of the three shapes with fewer rows; ``full`` are the features in a folder, at the paper's sizes.
+    of the three shapes with fewer rows; ``full`` are the features in a folder, at the paper's sizes. A file is
+    divided in the paper's proportions, by `mihash.datasets.protocol_for`.
 
     Examples
     --------
@@ -62,6 +87,28 @@ def stage(name: str, scale: str, data: Path | None = None, seed: int = 0) -> Sta
     >>> smoke.dataset.name, smoke.dataset.y, smoke.split(0)
     ('labelme (digits)', None, Split(200 queries, 1597 base, stream of 1597))
     """
+    source = find_source(name)
+    if source.file is None:
+        return _of_the_paper(name, scale, data, seed)
+    return _of_a_file(source.file, source.name, seed)
+
+
+@lru_cache(maxsize=2)
+def _of_a_file(file: Path, name: str, seed: int) -> Stage:
+    dataset = replace(load(file), name=file.name)
+    if find_source(str(file)).name != name:
+        raise StoreError(f"The data file {str(file)!r} was changed since it was first read. Start again.")
+    protocol = protocol_for(dataset)
+    if dataset.y is not None and dataset.y.ndim == 1 and dataset.n_classes in (1, len(dataset)):
+        raise InvalidInput(
+            f"The labels of {dataset.name!r} must be classes that some rows share and others do not; "
+            f"got {dataset.n_classes} for {len(dataset)} rows."
+        )
+    return Stage(dataset, protocol, seed)
+
+
+@lru_cache(maxsize=4)
+def _of_the_paper(name: str, scale: str, data: Path | None, seed: int) -> Stage:
     validation.choice("scale", scale, SCALES)
     if scale == "full":
         return Stage(open_dataset(name, data), find_protocol(name), seed)

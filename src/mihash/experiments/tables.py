@@ -3,52 +3,22 @@
 Only files are read: the results of a definition, and ``paper.json``, which restates the paper's numbers.
 """
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from html import escape
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .. import validation
-from ..errors import CorruptStore, NotReady
-from .definition import Definition, Run, load_parameters
-from .results import read_result
+from .definition import Definition, Run
+from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
+from .paper import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
 
-__all__ = [
-    "DATASET_NAMES",
-    "METHOD_NAMES",
-    "Outcome",
-    "Table",
-    "make_table",
-    "outcomes",
-    "paper_rows",
-    "timed_alone",
-    "to_html",
-    "to_markdown",
-]
+__all__ = ["LABELS", "Table", "make_table"]
 
-DATASET_NAMES = {"cifar10": "CIFAR-10", "places205": "Places205", "labelme": "LabelMe"}
-METHOD_NAMES = {
-    "okh": "OKH",
-    "osh": "OSH",
-    "adapthash": "AdaptHash",
-    "sketchhash": "SketchHash",
-    "mihash": "MIHash",
-    "hcoh": "HCOH",
-    "hmoh": "HMOH",
-    "lsh": "LSH",
-}
-MEASURES = ("updates", "area", "final", "learning_s", "deciding_s")
-_PAPER = Path(__file__).with_name("paper.json")
-_LABELS = ("data set", "bits", "method")
+LABELS = ("data set", "bits", "method")
 
 Row = dict[str, str]
-Found = dict[Run, "Outcome"]
+Found = dict[Run, Outcome]
+Made = Iterable[tuple[Outcome, Row]]
 
 
 @dataclass(frozen=True)
@@ -71,113 +41,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One run in all its trials.
-
-    Attributes
-    ----------
-    run
-        The run of the first trial.
-    trials
-        The result of each trial, as it was written.
-    """
-
-    run: Run
-    trials: tuple[dict[str, Any], ...]
-
-    def values(self, measure: str) -> NDArray[np.float64]:
-        """Return a measure of each trial: ``"updates"``, ``"area"``, ``"final"``, or a time in seconds."""
-        validation.choice("measure", measure, MEASURES)
-        return np.array([(trial["times"] if measure.endswith("_s") else trial)[measure] for trial in self.trials])
-
-    def mean(self, measure: str) -> float:
-        """Return the mean of a measure over the trials.
-
-        Examples
-        --------
-        >>> run = Run("cifar10", "okh", (), 32, 0, 1.0, 0.0, 1.0)
-        >>> outcome = Outcome(run, ({"updates": 7}, {"updates": 8}, {"updates": 9}))
-        >>> outcome.mean("updates"), outcome.spread("updates")
-        (8.0, 1.0)
-        """
-        return float(self.values(measure).mean())
-
-    def spread(self, measure: str) -> float:
-        """Return the standard deviation of a measure over the trials (n - 1 in the divisor), 0 for one trial."""
-        return float(self.values(measure).std(ddof=1)) if len(self.trials) > 1 else 0.0
-
-    @property
-    def curves(self) -> NDArray[np.float64]:
-        """The curves: mAP at the checkpoints, a row for each trial."""
-        return np.array([trial["precisions"] for trial in self.trials])
-
-
-def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Outcome]:
-    """Return what the runs of a definition gave, by the run of the first trial.
-
-    Raises
-    ------
-    NotReady
-        Where results are missing; the message names the command that makes them.
-
-    Examples
-    --------
-    >>> from mihash.experiments.definition import load_definition
-    >>> outcomes(load_definition("table2"), Path("nowhere"), "smoke")
-    Traceback (most recent call last):
-    mihash.errors.NotReady: 30 of the 30 results of table2 are not in nowhere/smoke. Run `mihash reproduce table2
-    --scale smoke --results nowhere`.
-    """
-    trials: dict[Run, list[dict[str, Any]]] = {}
-    n_runs, n_missing = 0, 0
-    for run in definition.runs(load_parameters()):
-        path = results / scale / run.path
-        result = read_result(path)
-        n_runs += 1
-        if result is None:
-            n_missing += 1
-            continue
-        try:
-            for name in ("updates", "area", "final", "precisions", "data", "protocol", "examples"):
-                _ = result[name]
-            _ = result["times"]["learning_s"], result["times"]["deciding_s"]
-        except KeyError as error:
-            raise CorruptStore(f"{path} has no {error}. Remove it, and it is made again.") from error
-        trials.setdefault(replace(run, trial=0), []).append(result)
-    if n_missing:
-        where = "" if results == Path("results") else f" --results {results}"
-        raise NotReady(
-            f"{n_missing} of the {n_runs} results of {definition.name} are not in {results / scale}. "
-            f"Run `mihash reproduce {definition.name} --scale {scale}{where}`."
-        )
-    return {run: Outcome(run, tuple(found)) for run, found in trials.items()}
-
-
-def paper_rows(draws: str, dataset: str, method: str, n_bits: int = 32) -> list[dict[str, Any]]:
-    """Return the paper's rows for a method; none where the paper prints none.
-
-    Parameters
-    ----------
-    draws
-        What the paper's table shows: ``"times"``, ``"thetas"`` or ``"intervals"``.
-    dataset, method, n_bits
-        Of what.
-
-    Examples
-    --------
-    >>> paper_rows("thetas", "cifar10", "okh")[3]
-    {'theta': '0', 'updates': 8.0, 'area': 0.287, 'change': 10.8}
-    >>> paper_rows("thetas", "labelme", "osh")
-    []
-    """
-    for table in _paper()["tables"].values():
-        if (table["draws"], table["dataset"], table["n_bits"]) == (draws, dataset, n_bits):
-            rows: list[dict[str, Any]] = table["methods"].get(method, [])
-            return rows
-    return []
 
 
 def make_table(definition: Definition, results: Path, scale: str) -> Table:
@@ -209,7 +72,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     found = outcomes(definition, results, scale)
     rows = [
         {
-            "data set": DATASET_NAMES[outcome.run.dataset],
+            "data set": dataset_title(outcome.run.dataset),
             "bits": str(outcome.run.n_bits),
             "method": METHOD_NAMES.get(outcome.run.method, outcome.run.method),
         }
@@ -217,99 +80,17 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         for outcome, cells in _MAKERS[definition.draws](found)
     ]
     columns = _telling(rows)
-    notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ()), *_slips(definition)]
+    notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ())]
+    if any(column.startswith("paper: ") for column in columns):
+        notes += _PAPER_NOTES.get(definition.draws, ())
+    notes += slips(definition)
     if definition.draws == "times" and not timed_alone(definition, results, scale):
         notes.insert(
-            0, f"These times are not to be used. {SHARED_TIMES.format(name=definition.name, scale=scale)}"
+            0,
+            f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
     return Table(definition.title, columns, cells, tuple(notes))
-
-
-def timed_alone(definition: Definition, results: Path, scale: str) -> bool:
-    """Tell whether the learning passes of a definition served no trigger but its own.
-
-    A pass that is shared with short intervals learns in small pieces, and triggers in it share measurements: it
-    overstates what learning takes, and understates what a trigger adds. Results of one pass have the same
-    ``learning_s``, to the last digit.
-
-    Examples
-    --------
-    >>> from mihash.experiments.definition import load_definition
-    >>> int(timed_alone(load_definition("table2"), Path("nowhere"), "smoke"))
-    1
-    """
-    own = {results / scale / run.path for run in definition.runs(load_parameters())}
-    for folder in sorted({path.parent for path in own}):
-        times: dict[bool, set[float]] = {True: set(), False: set()}
-        for path in folder.glob("*.json"):
-            result = read_result(path) or {}
-            times[path in own].add(result.get("times", {}).get("learning_s"))
-        if times[True] & times[False]:
-            return False
-    return True
-
-
-def to_markdown(table: Table) -> str:
-    """Return a table as Markdown: a heading, the rows, the notes as a list.
-
-    Examples
-    --------
-    >>> print(to_markdown(Table("T", ("method", "AUC"), (("OKH", "0.287"),), ("One trial.",))))
-    ### T
-    <BLANKLINE>
-    | method | AUC |
-    |---|---:|
-    | OKH | 0.287 |
-    <BLANKLINE>
-    - One trial.
-    """
-
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-    rule = "|" + "|".join("---:" if right else "---" for right in _right_aligned(table)) + "|"
-    lines = [f"### {table.title}", "", line(table.columns), rule, *map(line, table.rows)]
-    if table.notes:
-        lines += ["", *(f"- {note}" for note in table.notes)]
-    return "\n".join(lines)
-
-
-def to_html(table: Table) -> str:
-    """Return a table as a fragment of HTML; cells of numbers have the class ``number``.
-
-    Examples
-    --------
-    >>> print(to_html(Table("U < 2", ("method", "AUC"), (("OKH", "0.287"),))))
-    <table>
-    <caption>U &lt; 2</caption>
-    <thead><tr><th>method</th><th class="number">AUC</th></tr></thead>
-    <tbody>
-    <tr><td>OKH</td><td class="number">0.287</td></tr>
-    </tbody>
-    </table>
-    """
-    kinds = [' class="number"' if right else "" for right in _right_aligned(table)]
-
-    def line(tag: str, cells: Sequence[str]) -> str:
-        inner = "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
-        return f"<tr>{inner}</tr>"
-
-    lines = [
-        "<table>",
-        f"<caption>{escape(table.title)}</caption>",
-        f"<thead>{line('th', table.columns)}</thead>",
-        "<tbody>",
-        *(line("td", row) for row in table.rows),
-        "</tbody>",
-        "</table>",
-    ]
-    if table.notes:
-        lines += ['<ul class="notes">', *(f"<li>{escape(note)}</li>" for note in table.notes), "</ul>"]
-    return "\n".join(lines)
-
-
-Made = Iterable[tuple[Outcome, Row]]
 
 
 def _thetas(found: Found) -> Made:
@@ -327,7 +108,7 @@ def _thetas(found: Found) -> Made:
             "paper: change": "",
         }
         printed = paper_rows("thetas", run.dataset, run.method, run.n_bits)
-        for row in (row for row in printed if _covers(row, run)):
+        for row in (row for row in printed if covers(row, run)):
             cells["paper: updates"] = _reduced(row["updates"], printed[0]["updates"])
             cells["paper: AUC"] = f"{row['area']:.3f}"
             cells["paper: change"] = "" if row["change"] is None else f"{row['change']:+.1f} %"
@@ -384,33 +165,13 @@ _MAKERS: dict[str, Callable[[Found], Made]] = {
     "times": _times,
     "reservoirs": _reservoirs,
 }
-SHARED_TIMES = (
-    "They were taken in passes shared with other triggers, which overstates learning and understates what the "
-    "trigger adds. Run `mihash reproduce {name} --scale {scale}` into an empty folder, before the others."
-)
 _COMPUTED = "The paper's ratios, and its changes of AUC over intervals, are computed here from what it prints."
+_PAPER_NOTES = {"thetas": (_COMPUTED,), "intervals": (_COMPUTED,)}
 _NOTES = {
-    "thetas": (_COMPUTED,),
-    "intervals": (_COMPUTED,),
     "times": (
         "Seconds of CPU. The reservoir is part of learning here, and of what the trigger adds in the paper.",
     ),
 }
-
-
-@lru_cache(maxsize=1)
-def _paper() -> dict[str, Any]:
-    paper: dict[str, Any] = json.loads(_PAPER.read_text(encoding="utf-8"))
-    return paper
-
-
-def _covers(row: dict[str, Any], run: Run) -> bool:
-    """Tell whether a row of the paper is about the threshold of a run; the fixed rate is the lowest one."""
-    text = row["theta"]
-    theta = float("-inf") if run.theta is None else run.theta
-    if text.startswith("<="):
-        return theta <= float(text[2:])
-    return theta >= float(text[2:]) if text.startswith(">=") else theta == float(text)
 
 
 def _pairs(found: Found) -> Iterable[tuple[Outcome | None, Outcome]]:
@@ -472,8 +233,8 @@ def _change(value: float, base: float) -> str:
 
 def _telling(rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the columns that tell something: not a label that is the same in all rows, nor an empty column."""
-    columns = tuple(rows[0]) if rows else _LABELS
-    constant = {name for name in _LABELS[:2] if len({row[name] for row in rows}) == 1}
+    columns = tuple(rows[0]) if rows else LABELS
+    constant = {name for name in LABELS[:2] if len({row[name] for row in rows}) == 1}
     empty = {name for name in columns if not any(row[name] for row in rows)}
     return tuple(name for name in columns if name not in constant | empty)
 
@@ -490,35 +251,21 @@ def _notes(found: Iterable[Outcome]) -> Iterable[str]:
         )
     else:
         yield "One trial."
-    names = {each.run.dataset: each.trials[0]["data"] for each in every}
-    stands = "; ".join(f"{DATASET_NAMES[name]} is {data!r}, {_origin(data)}" for name, data in names.items())
-    yield f"Not the paper's features: {stands}. Compare order, ratios and signs, not absolute numbers."
+    names = {each.run.dataset: each.trials[0] for each in every}
+    stands = "; ".join(
+        f"{dataset_title(name)} is {trial['data']!r}, {_origin(trial['data'])}"
+        for name, trial in names.items()
+        if name in DATASET_NAMES
+    )
+    if stands:
+        yield f"Not the paper's features: {stands}. Compare order, ratios and signs, not absolute numbers."
+    for name, trial in names.items():
+        if name not in DATASET_NAMES:
+            rows = trial["protocol"]["rows"]
+            yield f"{name} is the file {trial['data']}, {rows:,} rows; the paper has no numbers for it."
 
 
 def _origin(data: str) -> str:
     if data.endswith("(digits)"):
         return "the shipped digits"
     return "generated" if data.endswith("-like") else "substitute features"
-
-
-def _slips(definition: Definition) -> Iterable[str]:
-    """Yield the paper's own slips about what a definition shows."""
-    about = {definition.name} | {
-        name
-        for name, table in _paper()["tables"].items()
-        if table["draws"] == definition.draws
-        and table["dataset"] in definition.datasets
-        and table["n_bits"] in definition.bits
-    }
-    for note in _paper()["notes"]:
-        if about & set(note["tables"]):
-            yield f"In the paper: {note['text']}"
-
-
-def _right_aligned(table: Table) -> list[bool]:
-    """Tell which columns hold numbers for the most part, so that they are set to the right."""
-    filled = [[row[index] for row in table.rows if row[index]] for index in range(len(table.columns))]
-    return [
-        name not in _LABELS and 2 * sum(cell[0] in "+-0123456789" for cell in cells) > len(cells)
-        for name, cells in zip(table.columns, filled, strict=True)
-    ]

@@ -21,7 +21,8 @@ from ..state import replace_file
 from ..trigger import TriggerUpdate
 from .passes import learn_once
 from .results import versions, write_result
-from .scales import stage
+from .scales import OWN, stage
+from .sources import find_source
 
 __all__ = ["GRIDS", "Tuned", "as_definition", "parse_grid", "tune"]
 
@@ -42,12 +43,13 @@ GRIDS: dict[str, Grid] = {
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found: every setting with its score, the best first."""
+    """What a search found: every setting with its score, the best first, and the definition that was written."""
 
     dataset: str
     method: str
     n_bits: int
     scores: tuple[tuple[dict[str, Any], float], ...]
+    path: Path | None = None
 
     @property
     def best(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def tune(
     Parameters
     ----------
     dataset, scale, data, seed
-        The data set of the paper and what stands for it.
+        The data set of the paper and what stands for it; or the path of a file, whose scale is ``"own"``.
     method
         A learner by name.
     n_bits
@@ -93,7 +95,8 @@ def tune(
     >>> tuned.best
     {'eta': 0.1}
     """
-    cls = learner_class(method)
+    cls, source = learner_class(method), find_source(dataset)
+    scale = scale if source.file is None else OWN
     where = stage(dataset, scale, data, seed)
     if cls.needs_labels and where.dataset.y is None:
         raise InvalidInput(f"{cls.__name__} learns from class labels, and {where.dataset.name} has none.")
@@ -127,15 +130,13 @@ def tune(
     ranked = sorted(
         ((settings[i], float(np.mean(found))) for i, found in scores.items()), key=lambda item: -item[1]
     )
-    tuned = Tuned(dataset, method, n_bits, tuple(ranked))
-    if results is not None:
-        folder = results / scale / "tuning"
-        name = f"{dataset}-{method}-{n_bits}"
-        listed = [{"parameters": setting, "area": area} for setting, area in tuned.scores]
-        write_result(
-            folder / f"{name}.json", {"data": where.dataset.name, "scores": listed, "versions": versions()}
-        )
-        replace_file(folder / f"{name}.toml", as_definition(tuned).encode())
+    if results is None:
+        return Tuned(dataset, method, n_bits, tuple(ranked))
+    path = results / scale / "tuning" / f"{source.name}-{method}-{n_bits}.toml"
+    tuned = Tuned(dataset, method, n_bits, tuple(ranked), path)
+    listed = [{"parameters": setting, "area": area} for setting, area in tuned.scores]
+    write_result(path.with_suffix(".json"), {"data": where.dataset.name, "scores": listed, "versions": versions()})
+    replace_file(path, as_definition(tuned).encode())
     return tuned
 
 
@@ -159,6 +160,8 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
 def as_definition(tuned: Tuned) -> str:
     """Return the best setting as a definition of curves with it, which `mihash reproduce` takes.
 
+    A file is named by its absolute path, so that the definition may lie anywhere.
+
     Examples
     --------
     >>> print(as_definition(Tuned("cifar10", "okh", 32, (({"C": 0.1}, 0.3),))))
@@ -173,11 +176,13 @@ def as_definition(tuned: Tuned) -> str:
     C = 0.1
     <BLANKLINE>
     """
+    file = find_source(tuned.dataset).file
+    dataset, name = (tuned.dataset, tuned.dataset) if file is None else (str(file.absolute()), file.name)
     lines = [
-        f'title = "{tuned.method} on {tuned.dataset} with the parameters found on the validation set"',
+        f"title = {_quoted(f'{tuned.method} on {name} with the parameters found on the validation set')}",
         'kind = "online"',
         'draws = "curves"',
-        f'datasets = ["{tuned.dataset}"]',
+        f"datasets = [{_quoted(dataset)}]",
         f'methods = ["{tuned.method}"]',
         f"bits = [{tuned.n_bits}]",
         "",
@@ -185,6 +190,11 @@ def as_definition(tuned: Tuned) -> str:
         *(f"{name} = {json.dumps(value)}" for name, value in tuned.best.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """Return a text as TOML writes it, which is as JSON does."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _value(text: str) -> Any:

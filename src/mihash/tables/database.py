@@ -195,9 +195,13 @@ class Database:
                         connection.close()
             self._writer = self._guard = None
 
-    def _reader(self) -> sqlite3.Connection:
+    def check_open(self) -> None:
+        """Raise where the database was closed."""
         if self._closed:
             raise NotReady("The index is closed.")
+
+    def _reader(self) -> sqlite3.Connection:
+        self.check_open()
         held: _Reader | None = getattr(self._local, "reader", None)
         if held is None:
             held = _Reader(self._connect())
@@ -301,7 +305,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise NotReady(f"The index is closed ({error}).") from error
     except sqlite3.Error as error:
         code = _code(error)
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, sqlite3.DataError):
+        damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error)
+        if damaged or isinstance(error, sqlite3.DataError):
             raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
         if code == sqlite3.SQLITE_FULL:
             raise StoreError(

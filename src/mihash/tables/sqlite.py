@@ -113,6 +113,7 @@ class SQLiteTable:
     @property
     def edition(self) -> Edition | None:
         """The version that answers now; None before the first."""
+        self.database.check_open()
         if self.database.read_only:
             self._follow()
         return self._edition
