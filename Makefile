@@ -24,8 +24,8 @@ test: .venv/.installed-dev  ## install, then run every test
 	$(BIN)/python -m pytest -q
 
 check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks soak
+	$(BIN)/ruff format --check src tests benchmarks soak
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q

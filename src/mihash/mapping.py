@@ -32,6 +32,8 @@ Matrix = NDArray[np.float32]
 
 BLOCK_ROWS = 64
 _CHUNK_BYTES = 1 << 20
+_FAR = 1000.0  # a centre so many times the spread away costs digits, unless it is subtracted first
+_SHORT = 1e-15
 
 
 def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
@@ -335,7 +337,7 @@ class NormalizedMapping(HashMapping):
         if len(self.mean) != inner.n_features:
             raise InvalidInput(f"`mean` must have {inner.n_features} numbers; got {len(self.mean)}.")
         self._folded: LinearMapping | None = None
-        if isinstance(inner, LinearMapping):
+        if isinstance(inner, LinearMapping) and np.linalg.norm(self.mean) * float(self.gain[0]) < _FAR:
             weights = inner.weights.astype(np.float64) * float(self.gain[0])
             self._folded = LinearMapping(weights, inner.offset - self.mean @ weights)
 
@@ -401,6 +403,9 @@ def mapping_from_state(state: State) -> HashMapping:
 def _inverse_lengths(X: Matrix) -> Matrix:
     """Return 1 / ||x|| for each row, 0 for a row of zeros."""
     lengths: Matrix = np.sqrt(np.einsum("ij,ij->i", X, X))
+    short = lengths < _SHORT
+    if short.any():  # their squares may be too small for float32
+        lengths[short] = np.sqrt(np.square(X[short], dtype=np.float64).sum(axis=1))
     return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 

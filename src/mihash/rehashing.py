@@ -90,7 +90,7 @@ class Rehashing:
             self._busy, self._asked = True, False
         try:
             with self.building:
-                number = self._table.waiting()
+                number = None if self._paused else self._table.waiting()  # paused while it waited for the lock
                 if number is not None and self._table.build(number, lambda: self._stopped):
                     self._error = None
         except NotReady:

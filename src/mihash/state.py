@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import CorruptStore, StoreError, UnsupportedVersion
 
-__all__ = ["dump", "load", "read", "replace_file", "write"]
+__all__ = ["dump", "load", "read", "replace_file", "sync_folder", "write"]
 
 State = dict[str, Any]
 
@@ -78,7 +78,7 @@ def replace_file(target: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
     except OSError as error:
         raise StoreError(f"Cannot write {target}: {error}.") from error
     finally:
@@ -95,7 +95,8 @@ def read(path: str | os.PathLike[str]) -> State:
     return load(data)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

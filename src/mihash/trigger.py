@@ -116,6 +116,9 @@ class TriggerUpdate(Trigger):
         paper's default; -inf gives the fixed-rate baseline, +inf keeps the first table for ever.
     interval
         How many examples pass between two decisions (the paper's U).
+    relative
+        Whether theta is a share of the snapshot's quality in place of bits. How many bits there are to gain
+        depends on the data (at most the entropy of the neighbourhood); a share means the same everywhere.
 
     Examples
     --------
@@ -129,6 +132,7 @@ class TriggerUpdate(Trigger):
 
     theta: float = 0.0
     interval: int = 100
+    relative: bool = False
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -143,9 +147,11 @@ class TriggerUpdate(Trigger):
             return Decision(False, 0.0, "fewer than 2 examples in the sample: no quality to compare")
         current, snapshot = measure()
         gain = current - snapshot
-        update = bool(gain > self.theta)
+        bar = self.theta * snapshot if self.relative and np.isfinite(self.theta) else self.theta
+        update = bool(gain > bar)
         verdict = "is above" if update else "is not above"
-        reason = f"the gain of {gain:+.4f} bits {verdict} theta = {self.theta:g}"
+        share = f" times {snapshot:.4f}" if self.relative else ""
+        reason = f"the gain of {gain:+.4f} bits {verdict} theta = {self.theta:g}{share}"
         return Decision(update, gain, reason, current, snapshot)
 
 

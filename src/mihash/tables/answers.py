@@ -11,9 +11,10 @@ from ..codes import as_words
 from ..search import nearest, within
 from .database import Database
 from .edition import Edition
-from .items import Key, keys_of
+from .items import Key, keys_of, matching
 from .rescoring import Found, rescored
 from .segments import Segments
+from .settings import read_settings
 
 __all__ = ["Answers", "Hits", "Question"]
 
@@ -83,7 +84,7 @@ class Answers:
 
     def __init__(self, database: Database, segments: Segments, metric: str) -> None:
         self._database, self._segments, self.metric = database, segments, metric
-        self._masks: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+        self._masks: dict[tuple[Any, ...], NDArray[np.bool_]] = {}  # by what they depend on, for a prefix of rows
 
     def hits(self, edition: Edition, question: Question, plain_keys: bool) -> Hits | None:
         """Return an answer from one edition, None where a row of it is not stored any more."""
@@ -106,6 +107,8 @@ class Answers:
         dead = edition.dead if edition.n_dead else None
         if question.condition is not None:
             dead = self._passed_over(edition, *question.condition)
+            if dead is None:
+                return None
         words = as_words(edition.mapping.encode_rows(question.queries))
         k, rescore, radius = question.k, question.rescore, question.radius
         if radius is None:
@@ -127,19 +130,28 @@ class Answers:
         plain = all(isinstance(key, int) for key in found.values())
         return [_array([found[number] for number in ids.tolist()], plain) for ids in lists]
 
-    def _passed_over(self, edition: Edition, sql: str, parameters: list[Any]) -> NDArray[np.bool_]:
-        """Return the rows that were deleted or whose metadata does not match; the last few are remembered."""
-        name = (edition.n, edition.n_dead, edition.last, sql, json.dumps(parameters))
-        mask = self._masks.get(name)
-        if mask is None:
-            with self._database.read() as connection:
-                rows = connection.execute(f"SELECT id FROM item WHERE {sql}", parameters).fetchall()
+    def _passed_over(self, edition: Edition, sql: str, parameters: list[Any]) -> NDArray[np.bool_] | None:
+        """Return the rows that were deleted or whose metadata does not match; None where some are gone meanwhile.
+
+        Rows never change, so what is known of the first ones stays, and only those that came since are looked at.
+        """
+        name = (edition.n_purges, sql, json.dumps(parameters))
+        known = self._masks.get(name, np.empty(0, dtype=np.bool_))
+        if len(known) < edition.n:
             mask = np.ones(edition.n, dtype=np.bool_)
-            mask[edition.places(np.array([row[0] for row in rows], dtype=np.int64))] = False
-            mask |= edition.dead
-            kept = list(self._masks.items())[1 - _REMEMBERED :]
-            self._masks = dict([*kept, (name, mask)])
-        return mask
+            mask[: len(known)] = known
+            after = int(edition.ids[len(known) - 1]) if len(known) else -1
+            with self._database.read() as connection:
+                settings = read_settings(connection)
+                current = (settings.get("tombstones", 0), settings.get("compactions", 0))
+                if current != (edition.n_tombstones, edition.n_purges):
+                    return None
+                found = matching(connection, sql, parameters, after, edition.last)
+            mask[edition.places(np.array(found, dtype=np.int64))] = False
+            kept = {each: of for each, of in list(self._masks.items())[1 - _REMEMBERED :] if each != name}
+            self._masks = {**kept, name: mask}
+            known = mask
+        return known[: edition.n] | edition.dead
 
 
 def _array(keys: list[Key], plain: bool) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Checksums of stored vectors, one for each row, as fast as memory is read.
 
-The check of row i with id t is sum_j c_j v_ij + c_0 t modulo 2^64, where v are the row's numbers as unsigned
+The check of row i with id t is sum_j c_j v_ij + c_0 (t + 1) modulo 2^64, where v are the row's numbers as unsigned
 integers and c odd constants. A row in which one number was changed never has the same check; any other damage goes
 unseen once in 2^64.
 """
@@ -53,7 +53,7 @@ def _check(
 ) -> None:
     n, d = words.shape
     for i in range(n):
-        total = constants[0] * np.uint64(ids[i])
+        total = constants[0] * np.uint64(ids[i] + 1)
         for j in range(d):
             total += constants[j + 1] * np.uint64(words[i, j])
         checks[i] = total

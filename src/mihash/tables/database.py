@@ -5,16 +5,25 @@ file on which the one writer holds an exclusive lock that the operating system f
 are described in docs/format.md.
 """
 
-import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, StoreLocked, UnsupportedVersion
+from ..errors import (
+    CorruptStore,
+    InvalidInput,
+    MIHashError,
+    NotReady,
+    StoreError,
+    StoreLocked,
+    UnsupportedVersion,
+)
+from ..state import sync_folder
+from .settings import write_settings
 
 __all__ = ["DATABASE", "FORMAT", "Database"]
 
@@ -24,15 +33,16 @@ _LOCK = "writer.db"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _WAIT_S = 20.0
+_UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 _SCHEMA = """
-CREATE TABLE setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE setting (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE segment (
-    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER NOT NULL, ids BLOB, labels BLOB,
-    digest BLOB NOT NULL, checks BLOB NOT NULL, vectors BLOB NOT NULL);
+    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER NOT NULL, ids BLOB, head BLOB NOT NULL,
+    labels BLOB, digest BLOB NOT NULL, checks BLOB NOT NULL, vectors BLOB NOT NULL);
 CREATE TABLE item (id INTEGER PRIMARY KEY, key NOT NULL, metadata TEXT, seal INTEGER NOT NULL);
 CREATE UNIQUE INDEX item_key ON item (key);
-CREATE TABLE tombstone (number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL);
+CREATE TABLE tombstone (number INTEGER PRIMARY KEY, id INTEGER NOT NULL, seal INTEGER NOT NULL);
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, seen INTEGER NOT NULL, accepted INTEGER NOT NULL, gain REAL,
     current REAL, snapshot REAL, reason TEXT NOT NULL, at TEXT NOT NULL);
@@ -67,19 +77,22 @@ class Database:
         self._closed = False
         self._guard: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None
-        self._immutable = False
-        if not self.path.is_file():
-            raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
-        _refuse_truncated(self.path)
+        self._watch: sqlite3.Connection | None = None
+        self._stamp: tuple[int, ...] | None = None  # of a file that is read as it lies
         try:
+            if not self.path.is_file():
+                raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
             with _translated(self.path):
                 if not read_only:
                     self._guard = _locked(folder / _LOCK)
                     self._writer = self._connect()
-                    self._writer.execute("PRAGMA journal_mode = WAL")
-                    self._writer.execute("PRAGMA synchronous = FULL")
+                    _set_up(self._writer)
                     self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
                 self._check_format()
+                self._check_length()
+        except OSError as error:
+            self.close()
+            raise StoreError(f"Cannot use {self.path}: {error}.") from error
         except BaseException:
             self.close()
             raise
@@ -100,11 +113,9 @@ class Database:
                     if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                         raise InvalidInput(f"{folder} holds an index already: open it, or choose another folder.")
                     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    connection.execute("PRAGMA synchronous = FULL")
+                    _set_up(connection)
                     connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}")
-                    rows = [("format", FORMAT), *settings.items()]
-                    connection.executemany("INSERT INTO setting VALUES (?, ?)", rows)
+                    write_settings(connection, format=FORMAT, **settings)
                     connection.execute("COMMIT")
                 finally:
                     connection.close()
@@ -136,8 +147,9 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Give this thread's reading connection inside one transaction: what is read is of one moment."""
-        with _translated(self.path):
-            connection = self._reader()
+        reader = self._reader()
+        with reader.lock, _translated(self.path, reading=True):
+            connection = reader.connection
             if connection.in_transaction:
                 yield connection
                 return
@@ -148,11 +160,26 @@ class Database:
                 with suppress(sqlite3.Error):
                     connection.execute("COMMIT")
 
-    def data_version(self) -> int:
-        """Return a number that changes when another connection has committed something."""
-        with _translated(self.path):
-            (number,) = self._reader().execute("PRAGMA data_version").fetchone()
-            return int(number)
+    def data_version(self) -> tuple[int, ...]:
+        """Return a value that changes when somebody has committed something; one thread at a time may ask."""
+        with self.lock, _translated(self.path):
+            self.check_open()
+            if self._stamp is not None:
+                return self._stamp if self._is_unchanged() else (-1,)
+            if self._watch is None:
+                self._watch = self._connect()
+            return tuple(self._watch.execute("PRAGMA data_version").fetchone())
+
+    def _is_unchanged(self) -> bool:
+        """Tell whether a file that is read as it lies is still that file; if not, it is opened anew."""
+        if self._stamp != _stamp(self.path):
+            for reader in list(self._readers):
+                reader.close()
+            self._readers.clear()
+            self._local, self._stamp = threading.local(), None
+            self._check_format()
+            return False
+        return True
 
     def backup(self, folder: Path) -> None:
         """Write a copy of one moment to another folder, on the disk when this returns; others go on meanwhile."""
@@ -165,11 +192,12 @@ class Database:
             raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
         beside = folder / f"{DATABASE}.part"
         try:
-            with _translated(target):
-                self._reader().execute("VACUUM INTO ?", (os.fspath(beside),))
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
+            with self.read() as connection, closing(sqlite3.connect(beside)) as copy:
+                connection.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from anywhere
             beside.replace(target)
+            sync_folder(folder)
+            sync_folder(folder.parent)
         except OSError as error:
             raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
         finally:
@@ -186,32 +214,35 @@ class Database:
     def close(self) -> None:
         """Close every connection and free the lock; a second call does nothing."""
         self._closed = True
+        for reader in list(self._readers):
+            reader.close()
         with self.lock:
-            for reader in list(self._readers):
-                reader.close()
-            for connection in (self._writer, self._guard):
+            for connection in (self._watch, self._writer, self._guard):
                 if connection is not None:
                     with suppress(sqlite3.Error):
                         connection.close()
-            self._writer = self._guard = None
+            self._watch = self._writer = self._guard = None
 
     def check_open(self) -> None:
         """Raise where the database was closed."""
         if self._closed:
             raise NotReady("The index is closed.")
 
-    def _reader(self) -> sqlite3.Connection:
+    def _reader(self) -> "_Reader":
         self.check_open()
+        if self._stamp is not None:
+            with self.lock:
+                self._is_unchanged()
         held: _Reader | None = getattr(self._local, "reader", None)
         if held is None:
             held = _Reader(self._connect())
             self._readers.add(held)
             self._local.reader = held
-        return held.connection
+        return held
 
     def _connect(self) -> sqlite3.Connection:
         mode = "ro" if self.read_only else "rw"
-        options = "&immutable=1" if self._immutable else ""
+        options = "" if self._stamp is None else "&immutable=1"
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}{options}",
             uri=True,
@@ -224,25 +255,47 @@ class Database:
 
     def _check_format(self) -> None:
         try:
-            found = self._reader().execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+            found = self._format()
         except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                raise CorruptStore(
+                    f"{self.folder} holds an index that was never finished. Make it again."
+                ) from error
             wal = self.path.with_name(f"{DATABASE}-wal")
-            if not self.read_only or self._immutable or wal.exists() or _code(error) != sqlite3.SQLITE_CANTOPEN:
-                if "no such table" in str(error):
-                    raise CorruptStore(
-                        f"{self.folder} holds an index that was never finished. Make it again."
-                    ) from error
+            if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
                 raise
-            self._immutable = True  # a folder that cannot be written, with nothing left in a log
+            self._stamp = _stamp(self.path)  # nothing left in a log, and none can be made: read it as it lies
             self._local = threading.local()
-            self._check_format()
-            return
+            found = self._format()
         if found is None:
             raise CorruptStore(f"{self.path} is not an index of mihash: it has no format number.")
-        if found[0] != FORMAT:
+        if found != FORMAT:
             raise UnsupportedVersion(
-                f"{self.folder} has format {found[0]}, this mihash reads format {FORMAT}. Upgrade mihash."
+                f"{self.folder} has format {found}, this mihash reads format {FORMAT}. Upgrade mihash."
             )
+
+    def _format(self) -> Any:
+        held: _Reader | None = getattr(self._local, "reader", None)
+        if held is None:
+            held = _Reader(self._connect())
+            self._readers.add(held)
+            self._local.reader = held
+        row = held.connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+        return None if row is None else row[0]
+
+    def _check_length(self) -> None:
+        """Raise where the file is shorter than its header says and no log holds the rest.
+
+        Through SQLite: to open and close the file in any other way would drop this process's locks on it.
+        """
+        wal = self.path.with_name(f"{DATABASE}-wal")
+        if wal.exists() and wal.stat().st_size:
+            return
+        with self.read() as connection:
+            (n_pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        if self.path.stat().st_size < n_pages * page_bytes:
+            raise CorruptStore(f"{self.path} is damaged: its end is missing. Use a backup.")
 
 
 class _Reader:
@@ -250,9 +303,10 @@ class _Reader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.lock = threading.RLock()  # held while it is used: closing a connection under its user is a crash
 
     def close(self) -> None:
-        with suppress(sqlite3.Error):
+        with self.lock, suppress(sqlite3.Error):
             self.connection.close()
 
     def __del__(self) -> None:
@@ -274,20 +328,18 @@ def _locked(path: Path) -> sqlite3.Connection:
     return guard
 
 
-def _refuse_truncated(path: Path) -> None:
-    """Raise where the file is shorter than its header says and no log holds the rest."""
-    with path.open("rb") as file:
-        header = file.read(100)
-    wal = path.with_name(path.name + "-wal")
-    if wal.exists() and wal.stat().st_size:
-        return
-    if len(header) < 100:
-        raise CorruptStore(f"{path} is damaged: its beginning is missing. Use a backup.")
-    page_bytes = int.from_bytes(header[16:18], "big")
-    page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    n_pages, counter, valid_for = (int.from_bytes(header[at : at + 4], "big") for at in (28, 24, 92))
-    if counter == valid_for and path.stat().st_size < n_pages * page_bytes:
-        raise CorruptStore(f"{path} is damaged: its end is missing. Use a backup.")
+def _set_up(connection: sqlite3.Connection) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreError(f"SQLite cannot keep a write-ahead log here: it chose {mode}. Use a local disk.")
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written to."""
+    found = path.stat()
+    wal = path.with_name(f"{path.name}-wal")
+    return (found.st_ino, found.st_mtime_ns, found.st_size, int(wal.exists() and wal.stat().st_size))
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -295,25 +347,29 @@ def _code(error: sqlite3.Error) -> int:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into named ones."""
+def _translated(path: Path, reading: bool = False) -> Iterator[None]:
+    """Turn SQLite's errors into named ones; while reading, what is not as it was written is damage."""
     try:
         yield
-    except sqlite3.IntegrityError:
+    except MIHashError:
         raise
     except sqlite3.ProgrammingError as error:
         raise NotReady(f"The index is closed ({error}).") from error
     except sqlite3.Error as error:
-        code = _code(error)
-        damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error)
-        if damaged or isinstance(error, sqlite3.DataError):
-            raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
-        if code == sqlite3.SQLITE_FULL:
-            raise StoreError(
-                f"The disk is full, and nothing was changed in {path}. Make room and try again."
-            ) from error
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StoreLocked(f"{path} is locked by somebody else: {error}.") from error
-        raise StoreError(f"Cannot use {path}: {error}.") from error
-    except sqlite3.Warning as error:  # pragma: no cover -- a mistake of this package
-        raise StoreError(f"Cannot use {path}: {error}.") from error
+        raise _named(path, error) from error
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        if not reading:
+            raise
+        raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
+
+
+def _named(path: Path, error: sqlite3.Error) -> StoreError:
+    code = _code(error)
+    damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error)
+    if damaged or isinstance(error, sqlite3.DataError):
+        return CorruptStore(f"{path} is damaged: {error}. Use a backup.")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(f"The disk is full, and nothing was changed in {path}. Make room and try again.")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreLocked(f"{path} is locked by somebody else: {error}.")
+    return StoreError(f"Cannot use {path}: {error}.")

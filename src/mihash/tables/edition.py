@@ -38,6 +38,10 @@ class Edition:
         The rows' sequence numbers (increasing), codes as 64-bit words, and which rows were deleted.
     n_dead
         How many were deleted.
+    n_tombstones
+        How many deletions, of any time, it knows of.
+    n_purges
+        How often deleted rows were purged before it.
     """
 
     version: int
@@ -47,6 +51,8 @@ class Edition:
     words_: NDArray[np.uint64]
     dead_: NDArray[np.bool_]
     n_dead: int = 0
+    n_tombstones: int = 0
+    n_purges: int = 0
 
     @classmethod
     def empty(cls, version: int, mapping: HashMapping, capacity: int = 0) -> "Edition":
@@ -100,18 +106,26 @@ class Edition:
         """Return the edition with more rows, whose vectors are encoded with its mapping."""
         return self.appended(ids, self.mapping.encode_rows(X))
 
-    def without(self, ids: Sequence[int] | NDArray[np.int64]) -> "Edition":
-        """Return the edition with some rows marked as deleted."""
+    def without(self, ids: Sequence[int] | NDArray[np.int64], n_tombstones: int | None = None) -> "Edition":
+        """Return the edition with some rows marked as deleted, after so many deletions in all."""
         rows = self.places(np.asarray(ids, dtype=np.int64))
         dead = self.dead_.copy()
         dead[rows] = True
-        return replace(self, dead_=dead, n_dead=int(np.count_nonzero(dead[: self.n])))
+        n_dead = int(np.count_nonzero(dead[: self.n]))
+        known = self.n_tombstones if n_tombstones is None else n_tombstones
+        return replace(self, dead_=dead, n_dead=n_dead, n_tombstones=known)
 
     def with_deletions_of(self, other: "Edition") -> "Edition":
         """Return the edition with those rows deleted that are in another edition of the same rows."""
         dead = np.zeros(len(self.ids_), dtype=np.bool_)
         dead[: self.n] = other.dead
-        return replace(self, dead_=dead, n_dead=other.n_dead)
+        return replace(
+            self,
+            dead_=dead,
+            n_dead=other.n_dead,
+            n_tombstones=other.n_tombstones,
+            n_purges=other.n_purges,
+        )
 
     def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return where rows stand; those that are not there are left out."""
@@ -130,13 +144,14 @@ class Edition:
             words_=self.words[kept],
             dead_=np.zeros(n, dtype=np.bool_),
             n_dead=0,
+            n_purges=self.n_purges + 1,
         )
 
     def codes(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """Return the packed codes of some rows."""
         words = np.ascontiguousarray(self.words[start:stop])
         n_bytes = -(-self.mapping.n_bits // 8)
-        return words.view(np.uint8).reshape(len(words), -1)[:, :n_bytes]
+        return words.view(np.uint8)[:, :n_bytes]
 
 
 def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) -> None:

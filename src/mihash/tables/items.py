@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import validation
 from ..errors import CorruptStore, DuplicateKey, InvalidInput
 from .filters import decode_metadata, encode_metadata
 
@@ -22,12 +23,15 @@ __all__ = [
     "Metadata",
     "as_keys",
     "as_metadata",
+    "as_position",
     "check_items",
     "ids_of",
     "insert_items",
     "keys_of",
+    "matching",
     "metadata_of",
     "remove_items",
+    "removed_items",
     "texts_of",
 ]
 
@@ -44,16 +48,18 @@ def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
     >>> as_keys(np.array([3, 1])), as_keys("a")
     ([3, 1], ['a'])
     """
+    if isinstance(keys, bytes | bytearray | memoryview):
+        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {keys!r:.80}.")
     values: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
     if n is None and (isinstance(values, str) or not isinstance(values, Iterable)):
         values = [values]
     values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     if not all(_is_key(key) for key in values):
         wrong = next(key for key in values if not _is_key(key))
-        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {wrong!r:.80}.")
+        raise InvalidInput(f"A key must be a string or a whole number of 64 bits, without NUL; got {wrong!r:.80}.")
     if n is not None and len(values) != n:
         raise InvalidInput(f"`keys` must be {n} keys, one for each row; got {len(values)}.")
-    return [key if isinstance(key, str) else int(key) for key in values]
+    return [str.__str__(key) if isinstance(key, str) else int(key) for key in values]
 
 
 def as_metadata(
@@ -62,10 +68,20 @@ def as_metadata(
     """Return metadata as JSON texts, one for each row; for one row a single dictionary will do."""
     if metadata is None:
         return [None] * n
-    given = [metadata] if isinstance(metadata, Mapping) else list(metadata)
-    if len(given) != n:
-        raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {len(given)}.")
+    given = [metadata] if isinstance(metadata, Mapping) else metadata
+    if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
+        raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
     return [encode_metadata(each) for each in given]
+
+
+def as_position(source: tuple[str, int]) -> tuple[str, int]:
+    """Return the name of a source and a position in it, checked."""
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        raise InvalidInput(f"`source` must be a name and a position; got {source!r:.80}.")
+    name, position = source
+    if not isinstance(name, str) or not _is_text(name):
+        raise InvalidInput(f"The name of a source must be a string; got {name!r:.80}.")
+    return str.__str__(name), validation.integer("position", position, minimum=0, maximum=2**63 - 1)
 
 
 def insert_items(
@@ -125,11 +141,35 @@ def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
     return n
 
 
-def remove_items(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+def matching(
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], after: int, last: int
+) -> list[int]:
+    """Return the ids in (after, last] whose metadata match an SQL condition, every one of them unsealed."""
+    query = f"SELECT id, metadata, seal, ({sql}) FROM item WHERE id > ? AND id <= ?"
+    found = []
+    for number, text, seal, hit in connection.execute(query, (*parameters, after, last)):
+        _unsealed_text(number, text, seal)
+        if hit:
+            found.append(number)
+    return found
+
+
+def remove_items(connection: sqlite3.Connection, ids: Sequence[int], n_tombstones: int) -> None:
     """Remove the keys of some ids inside a transaction, and mark their rows as deleted."""
-    rows = [(number,) for number in ids]
-    connection.executemany("DELETE FROM item WHERE id = ?", rows)
-    connection.executemany("INSERT INTO tombstone (id) VALUES (?)", rows)
+    connection.executemany("DELETE FROM item WHERE id = ?", [(number,) for number in ids])
+    rows = [(n_tombstones + place, number, _crc(n_tombstones + place, number)) for place, number in enumerate(ids)]
+    connection.executemany("INSERT INTO tombstone VALUES (?, ?, ?)", rows)
+
+
+def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> list[int]:
+    """Return the ids of the rows deleted since tombstone number ``after``, up to ``expected``."""
+    query = "SELECT number, id, seal FROM tombstone WHERE number >= ? ORDER BY number"
+    rows = connection.execute(query, (after,)).fetchall()
+    numbers = [number for number, _, _ in rows]
+    sound = all(seal == _crc(number, row) for number, row, seal in rows)
+    if not sound or numbers != list(range(after, expected)):
+        raise CorruptStore("The list of deleted rows is damaged: its checksum is wrong. Use a backup.")
+    return [row for _, row, _ in rows]
 
 
 def _is_key(key: Any) -> bool:
@@ -140,10 +180,9 @@ def _is_key(key: Any) -> bool:
 
 def _is_text(key: str) -> bool:
     try:
-        key.encode()
+        return b"\0" not in key.encode()
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def _which(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> str:

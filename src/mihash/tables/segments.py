@@ -20,7 +20,7 @@ from .database import Database
 __all__ = ["SEGMENT_ROWS", "LabelKind", "Segment", "Segments"]
 
 SEGMENT_ROWS = 4096
-_COLUMNS = "first, last, n, ids, labels, digest, checks, vectors"
+_COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
 
 LabelKind = tuple[str, int]
@@ -94,13 +94,16 @@ class Segments:
 
     def after(self, last: int, kind: LabelKind | None, n_features: int) -> Iterator[Segment]:
         """Yield the rows after a sequence number, one segment in each short transaction."""
-        query = f"SELECT {_COLUMNS} FROM segment WHERE last > ? ORDER BY first LIMIT 1"
+        query = (
+            f"SELECT {_COLUMNS} FROM segment WHERE last > ?1 AND first >= "
+            "coalesce((SELECT max(first) FROM segment WHERE first <= ?1), 0) ORDER BY first LIMIT 1"
+        )
         while True:
             with self._database.read() as connection:
                 row = connection.execute(query, (last,)).fetchone()
-            if row is None:
-                return
-            segment = self._decode(row, kind, n_features)
+                if row is None:
+                    return
+                segment = self._decode(row, kind, n_features)
             if segment.ids[0] <= last:
                 segment = segment.part(segment.ids > last)
             last = int(segment.ids[-1])
@@ -115,12 +118,13 @@ class Segments:
             at = 0
             while at < len(order):
                 found = connection.execute(
-                    "SELECT first, last, n, ids FROM segment WHERE first <= ? ORDER BY first DESC LIMIT 1",
+                    "SELECT first, last, n, ids, head FROM segment WHERE first <= ? ORDER BY first DESC LIMIT 1",
                     (int(ids[order[at]]),),
                 ).fetchone()
                 if found is None:
                     return None
-                first, last, n, packed = found
+                first, last, n, packed = found[:4]
+                _ids_of(*found)
                 end = at + int(np.searchsorted(ids[order[at:]], last, side="right"))
                 wanted = order[at:end]
                 if not len(wanted):
@@ -143,16 +147,19 @@ class Segments:
             raise CorruptStore(_damaged(int(ids[0])))
         return vectors.astype(np.float32, copy=False)
 
-    def labels_of(self, row: int, kind: LabelKind) -> Any:
+    def label_of(self, row: int, kind: LabelKind) -> Any:
         """Return the label of one row, or None."""
+        query = (
+            "SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE first <= ? "
+            "ORDER BY first DESC LIMIT 1"
+        )
         with self._database.read() as connection:
-            found = connection.execute(
-                "SELECT first, n, ids, labels FROM segment WHERE first <= ? ORDER BY first DESC LIMIT 1", (row,)
-            ).fetchone()
-        if found is None or found[3] is None:
-            return None
-        place = _rows_of(np.array([row]), found[0], found[1], found[2])
-        return None if place is None else _labels(found[3], found[1], kind)[place[0]]
+            first, last, n, packed, head, labels, digest, checks = connection.execute(query, (row,)).fetchone()
+            ids = _ids_of(first, last, n, packed, head)
+            if digest != _digest(head, labels, checks):
+                raise CorruptStore(_damaged(first))
+            place = np.flatnonzero(ids == row)
+            return None if labels is None or not len(place) else _labels(labels, n, kind)[place[0]]
 
     def merge(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
         """Put small neighbouring segments together, up to 4,096 rows in one."""
@@ -183,10 +190,8 @@ class Segments:
 
     def ids(self, connection: sqlite3.Connection) -> NDArray[np.int64]:
         """Return the sequence numbers of all rows."""
-        parts = [
-            np.arange(first, first + n) if packed is None else np.frombuffer(packed, dtype="<i8").astype(np.int64)
-            for first, n, packed in connection.execute("SELECT first, n, ids FROM segment ORDER BY first")
-        ]
+        query = "SELECT first, last, n, ids, head FROM segment ORDER BY first"
+        parts = [_ids_of(*row) for row in connection.execute(query)]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def each(self, kind: LabelKind | None, n_features: int) -> Iterator[Segment | CorruptStore]:
@@ -221,13 +226,11 @@ class Segments:
         _insert(connection, joined)
 
     def _decode(self, row: tuple[Any, ...], kind: LabelKind | None, n_features: int) -> Segment:
-        first, last, n, packed, labels, digest, checks, blob = row
+        first, last, n, packed, head, labels, digest, checks, blob = row
+        ids = _ids_of(first, last, n, packed, head)
         sizes_right = len(blob) == n * n_features * self._dtype.itemsize and len(checks) == 8 * n
-        if not sizes_right or digest != _digest(first, last, n, packed, labels, checks):
+        if not sizes_right or digest != _digest(head, labels, checks):
             raise CorruptStore(_damaged(first))
-        ids = (
-            np.arange(first, first + n) if packed is None else np.frombuffer(packed, dtype="<i8").astype(np.int64)
-        )
         vectors = np.frombuffer(blob, dtype=self._dtype).reshape(n, n_features)
         if not (row_checks(vectors, ids) == np.frombuffer(checks, dtype="<u8")).all():
             raise CorruptStore(_damaged(first))
@@ -241,26 +244,33 @@ def _insert(connection: sqlite3.Connection, segment: Segment) -> None:
     if segment.labels is not None:
         labels = np.ascontiguousarray(segment.labels).astype(segment.labels.dtype.newbyteorder("<")).tobytes()
     checks = row_checks(segment.vectors, segment.ids).astype("<u8").tobytes()
+    head = _head(first, last, n, packed)
+    blob = np.ascontiguousarray(segment.vectors).data.cast("B")
     connection.execute(
-        f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            first,
-            last,
-            n,
-            packed,
-            labels,
-            _digest(first, last, n, packed, labels, checks),
-            checks,
-            np.ascontiguousarray(segment.vectors).data.cast("B") if len(segment) else b"",
-        ),
+        f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (first, last, n, packed, head, labels, _digest(head, labels, checks), checks, blob),
     )
 
 
-def _digest(first: int, last: int, n: int, packed: bytes | None, labels: bytes | None, checks: bytes) -> bytes:
-    digest = hashlib.blake2b(f"{first} {last} {n} {packed is None} {labels is None}".encode(), digest_size=16)
-    for part in (packed, labels, checks):
-        digest.update(part or b"")
+def _head(first: int, last: int, n: int, packed: bytes | None) -> bytes:
+    header = f"{first} {last} {n} {packed is None}".encode()
+    return hashlib.blake2b(header + (packed or b""), digest_size=16).digest()
+
+
+def _digest(head: bytes, labels: bytes | None, checks: bytes) -> bytes:
+    digest = hashlib.blake2b(head + str(labels is None).encode(), digest_size=16)
+    digest.update(labels or b"")
+    digest.update(checks)
     return digest.digest()
+
+
+def _ids_of(first: int, last: int, n: int, packed: bytes | None, head: bytes) -> NDArray[np.int64]:
+    """Return the ids of a segment's rows, or raise where its header is damaged."""
+    if head != _head(first, last, n, packed):
+        raise CorruptStore(_damaged(first))
+    if packed is None:
+        return np.arange(first, first + n)
+    return np.frombuffer(packed, dtype="<i8").astype(np.int64)
 
 
 def _labels(blob: bytes, n: int, kind: LabelKind) -> NDArray[Any]:

@@ -10,7 +10,9 @@ import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +20,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, UnknownName
+from ..errors import CorruptStore, InvalidInput, MIHashError, UnknownName
 from ..mapping import HashMapping
 from .answers import Answers, Hits, Question
 from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes, write_codes
 from .filters import compile_filter
-from .items import Key, Metadata, as_keys, as_metadata, ids_of, insert_items, metadata_of, remove_items, texts_of
+from .items import (
+    Key,
+    Metadata,
+    as_keys,
+    as_metadata,
+    as_position,
+    ids_of,
+    insert_items,
+    metadata_of,
+    remove_items,
+    removed_items,
+    texts_of,
+)
 from .segments import LabelKind, Segment, Segments
+from .settings import read_settings, write_settings
 from .verification import verify
 from .versions import mapping_of, mark_published, propose, waiting_version
 
@@ -60,7 +75,7 @@ class SQLiteTable:
     >>> folder = tempfile.TemporaryDirectory()
     >>> table = SQLiteTable.create(folder.name)
     >>> table.rebuild(mihash.mapping.LinearMapping(np.eye(2)))
-    >>> table.add([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], keys=["a", "b", "c"])
+    >>> names, vectors = table.add([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], keys=["a", "b", "c"])
     >>> hits = table.search([[2.0, 3.0]], k=2)
     >>> hits.keys.tolist(), hits.distances.tolist()
     ([['a', 'b']], [[0, 1]])
@@ -70,25 +85,21 @@ class SQLiteTable:
 
     def __init__(self, folder: str | Path, read_only: bool = False) -> None:
         self.database = Database(Path(folder), read_only)
+        self._edition: Edition | None = None
+        self._settings: dict[str, Any] = {}
+        self._followed: tuple[int, ...] | None = None
+        self._following = threading.Lock()
         try:
             with self.database.read() as connection:
-                settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
-            self.segments = Segments(self.database, settings["dtype"])
-            self._answers = Answers(self.database, self.segments, settings["metric"])
-        except KeyError as error:
-            self.database.close()
-            raise CorruptStore(f"{folder} lacks the setting {error}. Use a backup.") from error
+                settings = read_settings(connection)
+                self.segments = Segments(self.database, settings["dtype"])
+                self._answers = Answers(self.database, self.segments, settings["metric"])
+            if not read_only:
+                self._clean()
+            self._load()
         except BaseException:
             self.database.close()
             raise
-        self._settings: dict[str, Any] = settings
-        self._edition: Edition | None = None
-        self._tombstones = 0
-        self._followed = -1
-        self._following = threading.Lock()
-        if not read_only:
-            self._clean()
-        self._load()
 
     @classmethod
     def create(
@@ -145,14 +156,8 @@ class SQLiteTable:
         """Return a setting, None where there is none."""
         if self.database.read_only and name not in self._settings:
             with self.database.read() as connection:
-                row = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
-            if row is not None:
-                self._settings[name] = row[0]
+                return read_settings(connection).get(name)
         return self._settings.get(name)
-
-    def set(self, connection: sqlite3.Connection, name: str, value: Any) -> None:
-        """Change a setting inside a transaction; call `settled` once that is committed."""
-        connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
 
     def settled(self, **values: Any) -> None:
         """Take over settings that were committed."""
@@ -200,7 +205,7 @@ class SQLiteTable:
         chosen = as_keys(keys if not isinstance(keys, str | int) else [keys], len(vectors))
         if len(set(chosen)) != len(chosen):
             raise InvalidInput("`keys` must be different keys; one is given twice.")
-        return self._store(vectors, chosen, labels, metadata, None, replace=True)
+        return self._store(vectors, chosen, labels, metadata, None, renewed=True)
 
     def _store(
         self,
@@ -209,44 +214,40 @@ class SQLiteTable:
         labels: NDArray[Any] | None,
         metadata: Metadata,
         source: tuple[str, int] | None,
-        replace: bool = False,
+        renewed: bool = False,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         n = len(vectors)
         small = self.segments.cast(vectors)
         texts = as_metadata(metadata, n)
-        kind = (
-            None if labels is None else json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
-        )
-        with self.database.lock:
+        position = None if source is None else as_position(source)
+        fresh: dict[str, Any] = {}
+        if labels is not None and self.label_kind is None:
+            fresh["labels"] = json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
+        stored = small.astype(np.float32, copy=False)
+        with self.database.lock, self._loaded_again():
             with self.database.write() as connection:
                 ids = np.arange(self.last + 1, self.last + 1 + n)
                 names: list[Key] = list(ids.tolist()) if keys is None else keys
-                fresh: dict[str, Any] = {"last": self.last + n}
-                if self.setting("n_features") is None:
-                    fresh["n_features"] = vectors.shape[1]
-                if kind is not None and self.setting("labels") is None:
-                    fresh["labels"] = kind
-                if keys is not None and self.setting("plain_keys"):
+                fresh |= {"last": self.last + n, "rows": self._count("rows") + n, "n_features": vectors.shape[1]}
+                if keys is not None:
                     fresh["plain_keys"] = 0
                 gone: list[int] = []
-                if replace:
-                    assert keys is not None
-                    gone = _all_found(keys, ids_of(connection, keys))
-                    if metadata is None:
-                        texts = texts_of(connection, gone)
-                    remove_items(connection, gone)
-                for name, value in fresh.items():
-                    self.set(connection, name, value)
+                if renewed:
+                    gone = _all_found(names, ids_of(connection, names))
+                    texts = texts_of(connection, gone) if metadata is None else texts
+                    self._remove(connection, gone, fresh)
                 if n:
                     insert_items(connection, ids, names, texts)
                     self.segments.append(connection, Segment(ids, small, labels))
-                if source is not None:
-                    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?)", source)
+                if position is not None:
+                    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?)", position)
+                write_settings(connection, **fresh)
+                edition = self._edition
+                if edition is not None and n:  # made before the commit, so that a search waits for little after it
+                    edition = edition.encoded(ids, stored)
+                    edition = edition.without(gone, fresh["tombstones"]) if gone else edition
             self.settled(**fresh)
-            stored = small.astype(np.float32, copy=False)
-            if self._edition is not None and n:
-                edition = self._edition.encoded(ids, stored)
-                self._edition = edition.without(gone) if gone else edition
+            self._edition = edition
         return names, stored
 
     def delete(self, keys: ArrayLike | Key) -> int:
@@ -254,13 +255,35 @@ class SQLiteTable:
         chosen = list(dict.fromkeys(as_keys(keys)))
         if not chosen:
             return 0
-        with self.database.lock:
+        with self.database.lock, self._loaded_again():
+            fresh: dict[str, Any] = {}
             with self.database.write() as connection:
                 gone = _all_found(chosen, ids_of(connection, chosen))
-                remove_items(connection, gone)
+                self._remove(connection, gone, fresh)
+                write_settings(connection, **fresh)
+            self.settled(**fresh)
             if self._edition is not None:
-                self._edition = self._edition.without(gone)
+                self._edition = self._edition.without(gone, self._count("tombstones"))
         return len(gone)
+
+    def _remove(self, connection: sqlite3.Connection, gone: list[int], fresh: dict[str, Any]) -> None:
+        remove_items(connection, gone, self._count("tombstones"))
+        fresh["tombstones"] = self._count("tombstones") + len(gone)
+
+    def _count(self, name: str) -> int:
+        return int(self.setting(name) or 0)
+
+    @contextmanager
+    def _loaded_again(self) -> Iterator[None]:
+        """Where a change is interrupted, perhaps after it was committed, read anew what is on the disk."""
+        try:
+            yield
+        except (InvalidInput, UnknownName):  # refused: nothing was changed
+            raise
+        except BaseException:
+            with suppress(MIHashError):
+                self._load()
+            raise
 
     @property
     def last(self) -> int:
@@ -282,6 +305,7 @@ class SQLiteTable:
 
     def rebuild(self, mapping: HashMapping) -> None:
         """Recompute every code with a new snapshot, and answer with it."""
+        self._check_width(mapping)
         with self.database.write() as connection:
             (number,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM version").fetchone()
             propose(connection, number, mapping)
@@ -291,10 +315,7 @@ class SQLiteTable:
         """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
         begin = time.perf_counter()
         mapping = self.mapping_of(number)
-        if self.n_features is not None and mapping.n_features != self.n_features:
-            raise InvalidInput(
-                f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
-            )
+        self._check_width(mapping)
         old = self._edition
         edition = Edition.empty(number, mapping, 0 if old is None else old.n + CODE_ROWS)
         stored = 0
@@ -312,23 +333,28 @@ class SQLiteTable:
         self._publish(edition, stored, begin)
         return True
 
+    def _check_width(self, mapping: HashMapping) -> None:
+        if self.n_features is not None and mapping.n_features != self.n_features:
+            raise InvalidInput(
+                f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
+            )
+
     def _publish(self, edition: Edition, stored: int, begin: float) -> None:
-        with self.database.lock:
+        with self.database.lock, self._loaded_again():
             if self.n_features is not None:
                 for segment in self.segments.after(edition.last, None, self.n_features):
                     edition = edition.encoded(segment.ids, segment.features)
+            old = self._edition
+            edition = self._with_deletions(edition) if old is None else edition.with_deletions_of(old)
             with self.database.write() as connection:
                 write_codes(connection, edition, stored)
                 previous = self.setting("published")
-                connection.execute(
-                    "DELETE FROM code WHERE version NOT IN (?, ?)",
-                    (edition.version, edition.version if previous is None else previous),
-                )
+                kept = (edition.version, edition.version if previous is None else previous)
+                connection.execute("DELETE FROM code WHERE version NOT IN (?, ?)", kept)
                 mark_published(connection, edition.version, edition.n, time.perf_counter() - begin)
-                self.set(connection, "published", edition.version)
+                write_settings(connection, published=edition.version)
             self.settled(published=edition.version)
-            old = self._edition
-            self._edition = edition.without(self._deleted(0)) if old is None else edition.with_deletions_of(old)
+            self._edition = edition
 
     def store_codes(self, connection: sqlite3.Connection) -> None:
         """Store the codes of rows that came after the last stored ones, inside a transaction."""
@@ -397,33 +423,45 @@ class SQLiteTable:
 
     def get(self, key: Key) -> Item:
         """Return a stored item."""
-        (chosen,) = as_keys(key)
+        wanted = as_keys(key)
+        if len(wanted) != 1:
+            raise InvalidInput(f"`get` takes one key; got {len(wanted)}.")
+        chosen = wanted[0]
         with self.database.read() as connection:
             (number,) = _all_found([chosen], ids_of(connection, [chosen]))
             vectors = self.segments.fetch(np.array([number]), self.n_features or 0)
             if vectors is None:
                 raise CorruptStore(f"The vector of the key {chosen!r} is missing. Use a backup.")
             kind = self.label_kind
-            label = None if kind is None else self.segments.labels_of(number, kind)
+            label = None if kind is None else self.segments.label_of(number, kind)
             return Item(chosen, vectors[0], label, metadata_of(connection, number))
 
     # Care
 
-    def compact(self, connection: sqlite3.Connection) -> None:
-        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile."""
-        dead = np.unique(np.array(self._deleted(0), dtype=np.int64))
+    def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
+        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
+
+        Returns what `compacted` takes once that is committed.
+        """
+        dead = np.array(sorted(self._deleted(connection)), dtype=np.int64)
         if len(dead):
             self.segments.purge(connection, dead, self.label_kind, self.n_features or 0)
         connection.execute("DELETE FROM tombstone")
         connection.execute("DELETE FROM code")
         self.segments.merge(connection, self.label_kind, self.n_features or 0)
-        self.set(connection, "compactions", int(self.setting("compactions") or 0) + 1)
         if self._edition is not None:
             write_codes(connection, self._edition.purged(), 0)
+        fresh = {
+            "rows": self._count("rows") - len(dead),
+            "purged": self._count("tombstones"),
+            "compactions": self._count("compactions") + 1,
+        }
+        write_settings(connection, **fresh)
+        return fresh
 
-    def compacted(self) -> None:
-        """Take over what `compact` has committed."""
-        self.settled(compactions=int(self.setting("compactions") or 0) + 1)
+    def compacted(self, fresh: dict[str, int]) -> None:
+        """Take over what `compact` has committed, and give its space back."""
+        self.settled(**fresh)
         if self._edition is not None:
             self._edition = self._edition.purged()
         self.database.vacuum()
@@ -452,23 +490,39 @@ class SQLiteTable:
     def _load(self) -> None:
         """Read the published version as it is, in one transaction, and encode the rows that have no code yet."""
         with self.database.read() as connection:
-            self._settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
-            published = self._settings.get("published")
-            if published is None:
-                self._edition = None
-                return
-            mapping = self.mapping_of(published)
-            ids = self.segments.ids(connection)
-            edition, damage = read_codes(connection, Edition.empty(published, mapping, len(ids)), ids)
-            if damage is not None:
-                warnings.warn(f"{damage} They are made again from the vectors.", RuntimeWarning, stacklevel=2)
-                if not self.database.read_only:
-                    self._drop_codes(published)
-                edition = Edition.empty(published, mapping, len(ids))
-            for segment in self.segments.after(edition.last, None, self.n_features or 0):
-                edition = edition.encoded(segment.ids, segment.features)
-            self._tombstones = 0
-            self._edition = edition.without(self._deleted(0))
+            before, self._settings = self._settings, read_settings(connection)
+            try:
+                self._edition = self._read(connection)
+            except BaseException:
+                self._settings = before
+                raise
+
+    def _read(self, connection: sqlite3.Connection) -> Edition | None:
+        published = self._settings.get("published")
+        ids = self.segments.ids(connection)
+        if len(ids) != self._count("rows"):
+            raise CorruptStore(f"There are {len(ids)} rows where {self._count('rows')} were stored. Use a backup.")
+        if published is None:
+            return None
+        mapping = mapping_of(connection, published)
+        edition, damage = read_codes(connection, Edition.empty(published, mapping, len(ids)), ids)
+        if damage is not None:
+            warnings.warn(f"{damage} They are made again from the vectors.", RuntimeWarning, stacklevel=2)
+            if not self.database.read_only:
+                self._drop_codes(published)
+            edition = Edition.empty(published, mapping, len(ids))
+        for segment in self.segments.after(edition.last, None, self.n_features or 0):
+            edition = edition.encoded(segment.ids, segment.features)
+        return self._with_deletions(edition)
+
+    def _with_deletions(self, edition: Edition) -> Edition:
+        with self.database.read() as connection:
+            gone = self._deleted(connection)
+        return replace(edition.without(gone, self._count("tombstones")), n_purges=self._count("compactions"))
+
+    def _deleted(self, connection: sqlite3.Connection) -> list[int]:
+        """Return the ids of deleted rows that were not purged."""
+        return removed_items(connection, self._count("purged"), self._count("tombstones"))
 
     def _drop_codes(self, number: int) -> None:
         with self.database.write() as connection:
@@ -476,32 +530,23 @@ class SQLiteTable:
 
     def _follow(self) -> None:
         """Take over what another process has committed since the last look."""
-        with self._following, self.database.read() as connection:
+        with self._following:
             seen = self.database.data_version()
             if seen == self._followed:
                 return
-            settings = dict(connection.execute("SELECT name, value FROM setting").fetchall())
-            same = ("published", "compactions")
-            if self._edition is None or any(settings.get(name) != self._settings.get(name) for name in same):
-                self._load()
-            else:
-                self._settings = settings
-                edition = self._edition
-                for segment in self.segments.after(edition.last, None, self.n_features or 0):
-                    edition = edition.encoded(segment.ids, segment.features)
-                gone = self._deleted(self._tombstones)
-                self._edition = edition.without(gone) if gone else edition
+            with self.database.read() as connection:
+                settings, edition = read_settings(connection), self._edition
+                same = ("published", "compactions")
+                if edition is None or any(settings.get(name) != self._settings.get(name) for name in same):
+                    self._load()
+                else:
+                    n_features, n_tombstones = settings.get("n_features", 0), settings.get("tombstones", 0)
+                    for segment in self.segments.after(edition.last, None, n_features):
+                        edition = edition.encoded(segment.ids, segment.features)
+                    gone = removed_items(connection, edition.n_tombstones, n_tombstones)
+                    self._edition = edition.without(gone, n_tombstones) if gone else edition
+                    self._settings = settings
             self._followed = seen
-
-    def _deleted(self, after: int) -> list[int]:
-        """Return the ids of rows that were deleted, and remember how far this has looked."""
-        with self.database.read() as connection:
-            rows = connection.execute(
-                "SELECT number, id FROM tombstone WHERE number > ? ORDER BY number", (after,)
-            ).fetchall()
-        if rows:
-            self._tombstones = rows[-1][0]
-        return [row[1] for row in rows]
 
 
 def _all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:

@@ -1,8 +1,8 @@
 """Ways to damage a closed index, as a bad disk would: one value of a table, or one byte of the file."""
 
-import os
 import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,31 @@ def values(folder, table, column):
 
 def flip_column(folder, table, column, rng, value=None):
     """Change one bit in one value of a column that is not NULL (one that equals ``value``, if given)."""
-    old = rng.choice(np.array(values(folder, table, column), dtype=object)) if value is None else value
-    replace(folder, table, column, old, _flipped(old, rng))
+    found = values(folder, table, column)
+    for _ in range(20):
+        old = found[int(rng.integers(len(found)))] if value is None else value
+        with suppress(sqlite3.IntegrityError):  # the other key of that name
+            replace(folder, table, column, old, _flipped(old, rng))
+            return
+    raise AssertionError("nothing was changed")
+
+
+def mapping_blob(folder, number):
+    """Return the stored mapping of a version."""
+    connection = sqlite3.connect(Path(folder) / "index.db")
+    try:
+        return connection.execute("SELECT mapping FROM version WHERE number = ?", (number,)).fetchone()[0]
+    finally:
+        connection.close()
+
+
+def change_setting(folder, name, value):
+    """Put another value in place of a setting's."""
+    connection = sqlite3.connect(Path(folder) / "index.db", isolation_level=None)
+    try:
+        connection.execute("UPDATE setting SET value = ? WHERE name = ?", (value, name))
+    finally:
+        connection.close()
 
 
 def replace(folder, table, column, old, new):
@@ -50,7 +73,7 @@ def used_bytes(path):
 def copied(folder, target):
     """Copy an index's database alone, and return its new folder."""
     shutil.rmtree(target, ignore_errors=True)
-    os.makedirs(target)
+    Path(target).mkdir(parents=True)
     shutil.copyfile(Path(folder) / "index.db", Path(target) / "index.db")
     return Path(target)
 
@@ -63,4 +86,4 @@ def _flipped(old, rng):
         letters = [at for at, letter in enumerate(old) if letter.isalnum()]
         at = int(rng.choice(letters))
         return old[:at] + chr(ord(old[at]) ^ 1) + old[at + 1 :]
-    return int(old) ^ (1 << int(rng.integers(3)))
+    return int(old) ^ (1 << int(rng.integers(8)))

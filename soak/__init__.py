@@ -1,0 +1,6 @@
+"""Long runs that try to break the durable index: kills, searches amid rehashes, and how long a search then takes.
+
+``python -m soak crash`` kills a process that works on an index and compares what is left with a plain dictionary;
+``python -m soak concurrency`` checks every answer of threads that search while versions change;
+``python -m soak latency`` times a paced client. Each takes ``--help``. A failure has exit status 1.
+"""

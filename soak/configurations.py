@@ -1,0 +1,98 @@
+"""The indexes that are soaked: labels of each kind and none, both types on disk, both metrics, several learners.
+
+A small interval and a theta below 0 make a version of nearly every decision; small blocks on the disk put several
+transactions into each rehash, and checkpoints and merges between any two operations.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mihash
+from mihash.online import learner_class
+from mihash.reservoir import Reservoir
+from mihash.stream import Stream
+from mihash.tables import edition, segments, sqlite, verification
+from mihash.trigger import TriggerUpdate
+
+__all__ = ["CONFIGURATIONS", "Configuration", "shrink"]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """How an index is made, and what is put into it.
+
+    Attributes
+    ----------
+    name
+        What it is called in reports.
+    labels
+        ``None`` for none, ``"class"`` for whole numbers, ``"matrix"`` for a 0/1 matrix.
+    d
+        The dimension of the vectors.
+    options
+        Arguments of `OnlineIndex.create`.
+    """
+
+    name: str
+    labels: str | None = None
+    d: int = 8
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def all_options(self) -> dict[str, Any]:
+        """Every argument that `OnlineIndex.create` is called with."""
+        small: dict[str, Any] = {"n_bits": 32, "theta": -1.0, "interval": 20, "reservoir_size": 60, "seed": 3}
+        return small | self.options
+
+    def create(self, folder: Path) -> mihash.OnlineIndex:
+        """Make the index."""
+        return mihash.OnlineIndex.create(folder, **self.all_options)
+
+    def stream(self) -> Stream:
+        """Make what learns in such an index, by itself."""
+        options = self.all_options
+        learner = learner_class(options.get("learner", "mihash"))
+        return Stream(
+            learner(options["n_bits"], seed=options["seed"], **options.get("parameters", {})),
+            TriggerUpdate(options["theta"], options["interval"]),
+            Reservoir(options["reservoir_size"], options["seed"]),
+            options.get("metric", "euclidean"),
+            options.get("normalize", True),
+        )
+
+    def stored(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return vectors as the index gives them back."""
+        return X.astype(self.all_options.get("dtype", "float32")).astype(np.float32)
+
+
+CONFIGURATIONS = (
+    Configuration("mihash, no labels"),
+    Configuration("mihash, classes, float16", "class", options={"dtype": "float16"}),
+    Configuration(
+        "mihash, cosine, float16, theta 0", options={"metric": "cosine", "dtype": "float16", "theta": 0.0}
+    ),
+    Configuration("mihash, 0/1 labels, 70 bits, as is", "matrix", 12, {"n_bits": 70, "normalize": False}),
+    Configuration("hcoh, classes, cosine", "class", options={"learner": "hcoh", "metric": "cosine"}),
+    Configuration(
+        "okh, no labels",
+        options={"learner": "okh", "parameters": {"n_anchors": 40, "warm_up": 100}, "theta": 0.001},
+    ),
+    Configuration("sketchhash, float16, 64 bits", d=16, options={"learner": "sketchhash", "dtype": "float16"}),
+    Configuration("osh, classes, interval 7", "class", options={"learner": "osh", "interval": 7}),
+    Configuration("adapthash, no labels", options={"learner": "adapthash", "n_bits": 16}),
+    Configuration("hmoh, classes, float16", "class", options={"learner": "hmoh", "dtype": "float16"}),
+    Configuration("mihash, classes, 128 bits", "class", 24, {"n_bits": 128, "interval": 33}),
+    Configuration("lsh, cosine", options={"learner": "lsh", "metric": "cosine"}),
+)
+
+
+def shrink() -> None:
+    """Let checkpoints, merges and the parts of a rehash happen at sizes that a soak reaches in a second."""
+    mihash.index.CHECKPOINT_ROWS = 150
+    segments.SEGMENT_ROWS = 64
+    for module in (edition, sqlite, verification):
+        module.CODE_ROWS = 96  # type: ignore[attr-defined]

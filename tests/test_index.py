@@ -1,0 +1,639 @@
+import shutil
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import mihash
+from mihash import index as index_module
+from mihash.errors import (
+    CorruptStore,
+    DuplicateKey,
+    InvalidInput,
+    NotReady,
+    StoreError,
+    StoreLocked,
+    UnknownName,
+)
+from mihash.online import LEARNERS
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "index"
+
+
+def stream(n=1500, d=8, seed=0, classes=4):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, size=n)
+    centres = 3 * np.random.default_rng(99).standard_normal((classes, d))
+    return (centres[y] + rng.standard_normal((n, d)) + 5).astype(np.float32), y
+
+
+def brute_force(mapping, X, keys, queries, k):
+    """The k nearest by (Hamming distance, age), from the vectors alone."""
+    distances = mihash.hamming(mapping.encode(queries), mapping.encode(X))
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return [[keys[j] for j in row] for row in order], np.take_along_axis(distances, order, axis=1)
+
+
+def decisions(index):
+    names = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
+    return [tuple(row[name] for name in names) for row in index.history()]
+
+
+def test_a_life(folder):
+    X, _ = stream()
+    with mihash.OnlineIndex.create(folder, n_bits=24) as index:
+        assert index.search(X[:3]).keys.shape == (3, 0)
+        assert (index.version, index.snapshot, len(index)) == (None, None, 0)
+        assert index.add(X[:500]) == list(range(500))
+        index.add(X[500:])
+        assert index.wait(60)
+        hits = index.search(X[:5], k=7)
+        assert hits.version == index.version
+        keys, distances = brute_force(index.snapshot, X, range(1500), X[:5], 7)
+        assert hits.keys.tolist() == keys
+        assert hits.distances.tolist() == distances.tolist()
+        assert hits.keys.dtype == np.int64
+        assert index.stats()["items"] == len(index) == 1500
+        assert index.version >= 2  # the first mapping, the centre, and something learned
+    assert repr(index) == "OnlineIndex(closed)"
+    with pytest.raises(NotReady):
+        index.search(X[:1])
+    with pytest.raises(NotReady):
+        index.add(X[:1])
+
+
+def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path, monkeypatch):
+    X, y = stream()
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as whole:
+        whole.add(X, y)
+        expected, fingerprint = decisions(whole), whole.current.fingerprint
+    assert sum(row[3] for row in expected) > 3
+    monkeypatch.setattr(index_module, "CHECKPOINT_ROWS", 300)
+    mihash.OnlineIndex.create(tmp_path / "b", n_bits=16, theta=0.0).close()
+    rng, start = np.random.default_rng(1), 0
+    while start < len(X):
+        with mihash.OnlineIndex.open(tmp_path / "b") as part:
+            for _ in range(2):
+                end = start + int(rng.integers(1, 200))
+                part.add(X[start:end], y[start:end])
+                start = end
+                if start >= len(X):
+                    break
+    with mihash.OnlineIndex.open(tmp_path / "b") as part:
+        assert decisions(part) == expected
+        assert part.current.fingerprint == fingerprint
+        part.wait()
+        assert part.version == max(row[0] for row in expected if row[3])
+
+
+def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
+    X, _ = stream()
+    index = mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0)
+    index.add(X[:700])
+    index.rehash()
+    index.add(X[700:1100])
+    index.delete([3, 5])
+    index._rehashing.stop()
+    shutil.copytree(folder, tmp_path / "crashed")  # as a kill would leave it: a log, no checkpoint
+    expected, fingerprint = decisions(index), index.current.fingerprint
+    index.close()
+    with mihash.OnlineIndex.open(tmp_path / "crashed") as again:
+        assert len(again) == 1098
+        assert np.array_equal(again.get(1099).vector, X[1099])
+        assert again.current.fingerprint == fingerprint
+        assert decisions(again) == expected
+        again.wait()
+        assert again.version == max(row[0] for row in expected if row[3])
+        again.verify()
+
+
+def test_a_learner_that_was_interrupted_is_read_again(folder, monkeypatch):
+    X, y = stream(1000)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:400], y[:400])
+        learn = mihash.online.MIHash.learn
+
+        def interrupted(self, *arguments):
+            learn(self, *arguments)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(mihash.online.MIHash, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            index.add(X[400:700], y[400:700])
+        monkeypatch.undo()
+        assert len(index) == 700
+        index.add(X[700:], y[700:])
+        fingerprint = index.current.fingerprint
+    whole = mihash.OnlineIndex.create(folder.with_name("whole"), n_bits=16)
+    whole.add(X, y)
+    assert whole.current.fingerprint == fingerprint
+    whole.close()
+
+
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_every_learner_works_in_an_index(folder, name):
+    X, y = stream(600)
+    y = y if LEARNERS[name].needs_labels else None
+    with mihash.OnlineIndex.create(folder, n_bits=16, learner=name, theta=-1.0) as index:
+        index.add(X, y)
+        index.wait()
+        assert index.search(X[:20], k=1, rescore=50).keys.ravel().tolist() == list(range(20))
+        fingerprint = index.current.fingerprint
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.current.fingerprint == fingerprint
+        index.verify()
+
+
+def test_labels(folder):
+    X, y = stream(800)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:400], y[:400])
+        before = index.current.fingerprint
+        index.add(X[400:500])  # stored and found, not learned from
+        assert index.current.fingerprint == before
+        assert index.search(X[450:451], k=1, rescore=50).keys.tolist() == [[450]]
+        assert (index.get(399).label, index.get(450).label) == (y[399], None)
+        index.add(X[500:], y[500:])
+        after = index.current.fingerprint
+        assert after != before
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.current.fingerprint == after
+        with pytest.raises(InvalidInput, match="integers"):
+            index.add(X[:2], [[1, 0], [0, 1]])
+        assert len(index) == 800
+    with mihash.OnlineIndex.create(folder.with_name("none"), n_bits=16) as index:
+        index.add(X[:300])
+        with pytest.raises(InvalidInput, match="began without labels"):
+            index.add(X[:2], y[:2])
+
+
+def test_multi_labels(folder):
+    X, y = stream(600)
+    Y = np.eye(4, dtype=int)[y]
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:300], Y[:300])
+        fingerprint = None
+        index.add(X[300:], Y[300:])
+        fingerprint = index.current.fingerprint
+        assert index.get(5).label.tolist() == Y[5].tolist()
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.current.fingerprint == fingerprint
+
+
+def test_nothing_is_stored_of_a_refused_call(folder):
+    X, _ = stream(300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X, keys=[f"k{i}" for i in range(300)])
+        fingerprint = index.current.fingerprint
+        bad = X[:3].copy()
+        bad[1, 2] = np.nan
+        for error, arguments, named in (
+            (InvalidInput, {"X": bad}, "row 1"),
+            (InvalidInput, {"X": X[:3, :5]}, "8 features"),
+            (DuplicateKey, {"X": X[:2], "keys": ["new", "k7"]}, "'k7'"),
+            (DuplicateKey, {"X": X[:2], "keys": ["new", "new"]}, "'new'"),
+            (InvalidInput, {"X": X[:2], "keys": ["new"]}, "2 keys"),
+            (InvalidInput, {"X": X[:2], "keys": ["a", 1.5]}, "1.5"),
+            (InvalidInput, {"X": X[:2], "metadata": [{"a": 1}]}, "2 dictionaries"),
+            (InvalidInput, {"X": X[:1], "metadata": {"a": {1, 2}}}, "a"),
+        ):
+            with pytest.raises(error, match=named):
+                index.add(**arguments)
+        with pytest.raises(UnknownName, match="'nobody'"):
+            index.delete(["k1", "nobody"])
+        with pytest.raises(UnknownName, match="'nobody'"):
+            index.update("nobody", X[:1])
+        assert len(index) == 300
+        assert index.current.fingerprint == fingerprint
+        index.verify()
+
+
+def test_keys(folder):
+    X, _ = stream(300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:2], keys=[1, "1"])
+        assert index.get(1).vector.tolist() == X[0].tolist()
+        assert index.get("1").vector.tolist() == X[1].tolist()
+        index.delete(1)
+        with pytest.raises(UnknownName):
+            index.get(1)
+        index.add(X[2:3], keys=[1])
+        assert index.get(1).vector.tolist() == X[2].tolist()
+        hits = index.search(X[:3], k=5)
+        assert hits.keys.shape == (3, 2)
+        assert set(hits.keys.ravel()) == {1, "1"}
+
+
+def test_update_and_metadata(folder):
+    X, _ = stream(300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X, keys=[f"k{i}" for i in range(300)], metadata=[{"n": i} for i in range(300)])
+        index.update("k3", -X[:1])
+        assert index.get("k3").vector.tolist() == (-X[0]).tolist()
+        assert index.get("k3").metadata == {"n": 3}
+        index.update(["k4", "k5"], -X[1:3], metadata=[None, {"n": "five"}])
+        assert (index.get("k4").metadata, index.get("k5").metadata) == (None, {"n": "five"})
+        assert len(index) == 300
+        assert index.search(-X[:1], k=1, rescore=300).keys.tolist() == [["k3"]]
+        found = index.search(X[:2], k=300, where={"n": {"$lt": 10}}).keys
+        assert sorted(found[0]) == sorted(f"k{i}" for i in (0, 1, 2, 3, 6, 7, 8, 9))
+        with pytest.raises(InvalidInput, match="given twice"):
+            index.update(["k1", "k1"], X[:2])
+        index.verify()
+
+
+def test_pause_rollback_and_resume(folder):
+    X, y = stream(1200)
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+        index.add(X[:600], y[:600])
+        index.wait()
+        old, codes = index.version, index.search(X[:9], k=20).distances
+        index.pause()
+        index.add(X[600:], y[600:])
+        assert index.wait()
+        assert index.version == old
+        newest = max(row["number"] for row in index.history() if row["accepted"])
+        index.resume()
+        index.wait()
+        assert index.version == newest > old
+        index.rollback(old)
+        assert index.version == old
+        assert not np.array_equal(index.search(X[:9], k=20).distances, codes)  # more rows, the same mapping
+        mapping = index.snapshot
+        assert np.array_equal(
+            index.search(X[:9], k=20).distances, brute_force(mapping, X, range(1200), X[:9], 20)[1]
+        )
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.version == old
+        assert index.stats()["paused"]
+        index.rehash()
+        index.wait()
+        assert index.version == newest + 1
+        assert not index.stats()["paused"]
+        with pytest.raises(UnknownName, match="no version 999"):
+            index.rollback(999)
+        statuses = {row["number"]: row["status"] for row in index.history() if row["accepted"]}
+        assert statuses[newest + 1] == "published"
+        assert set(statuses.values()) <= {"published", "superseded"}
+
+
+def test_readers_follow(folder):
+    X, _ = stream(1500)
+    writer = mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0)
+    reader = mihash.OnlineIndex.open(folder, read_only=True)
+    assert reader.search(X[:2]).keys.shape == (2, 0)
+    for start in range(0, 1500, 250):
+        writer.add(X[start : start + 250])
+        writer.delete([start, start + 1])
+        writer.wait()
+        ours, theirs = reader.search(X[:10], k=9), writer.search(X[:10], k=9)
+        assert ours.version == theirs.version
+        assert np.array_equal(ours.keys, theirs.keys)
+    writer.compact()
+    assert np.array_equal(reader.search(X[:10], k=9).keys, writer.search(X[:10], k=9).keys)
+    for forbidden in (lambda: reader.add(X[:1]), reader.rehash, reader.compact, lambda: reader.delete([9])):
+        with pytest.raises(NotReady, match="read_only"):
+            forbidden()
+    assert len(reader.history()) == len(writer.history())
+    assert reader.verify()["items"] == len(writer)
+    reader.close()
+    writer.close()
+
+
+def test_one_writer(folder):
+    with mihash.OnlineIndex.create(folder) as index:
+        with pytest.raises(StoreLocked, match="read_only=True"):
+            mihash.OnlineIndex.open(folder)
+        with pytest.raises(StoreLocked):
+            mihash.OnlineIndex.create(folder)
+        assert len(index) == 0
+    with pytest.raises(InvalidInput, match="holds an index already"):
+        mihash.OnlineIndex.create(folder)
+    with pytest.raises(StoreError, match="no index"):
+        mihash.OnlineIndex.open(folder.with_name("nowhere"))
+
+
+def test_compact_and_backup(folder, tmp_path):
+    X, _ = stream(1200)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        for start in range(0, 1200, 100):
+            index.add(X[start : start + 100])
+        index.delete(list(range(0, 1200, 3)))
+        index.wait()
+        before = index.search(X[:20], k=10)
+        fingerprint = index.current.fingerprint
+        index.compact()
+        after = index.search(X[:20], k=10)
+        assert np.array_equal(before.keys, after.keys)
+        assert index.stats()["deleted"] == 0
+        index.verify()
+        index.backup(tmp_path / "copy")
+        with pytest.raises(InvalidInput, match="new or empty"):
+            index.backup(tmp_path / "copy")
+        index.add(X[:1], keys=["later"])
+    for place, n in ((folder, 801), (tmp_path / "copy", 800)):
+        with mihash.OnlineIndex.open(place) as index:
+            assert len(index) == n
+            index.verify()
+            assert np.array_equal(index.search(X[:20], k=3).keys, before.keys[:, :3])
+            if n == 800:
+                assert index.current.fingerprint == fingerprint
+
+
+def test_a_full_disk_loses_nothing(folder):
+    X, _ = stream(3000, d=64)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:500])
+        index.wait()
+        fingerprint = index.current.fingerprint
+        writer = index._table.database._writer
+        (pages,) = writer.execute("PRAGMA page_count").fetchone()
+        writer.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(StoreError, match="disk is full"):
+            index.add(X[500:])
+        assert len(index) == 500
+        assert index.search(X[:3], k=2).keys.shape == (3, 2)
+        writer.execute("PRAGMA max_page_count = 1000000")
+        assert index.current.fingerprint == fingerprint
+        index.add(X[500:])
+        assert len(index) == 3000
+        index.verify()
+
+
+def test_a_build_that_fails_is_told_and_made_again(folder):
+    X, y = stream(1000)
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+        index.add(X[:500], y[:500])
+        index.wait()
+        old = index.version
+        build, index._table.build = (
+            index._table.build,
+            lambda *_: (_ for _ in ()).throw(StoreError("the disk is full")),
+        )
+        index.rehash()
+        with pytest.raises(StoreError, match="full"):
+            index.wait()
+        assert index.version == old
+        index._table.build = build
+        index.add(X[500:], y[500:])
+        index.wait()
+        assert index.version > old
+
+
+def test_a_learner_that_diverges_stops_learning_and_keeps_the_rows(folder):
+    X, y = stream(900)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with mihash.OnlineIndex.create(
+            folder, n_bits=8, parameters={"learning_rate": 1e38}, normalize=False
+        ) as index:
+            index.add(1e13 * X, y)
+            assert len(index) == 900
+            error = index.stats()["learning_error"]
+            assert "diverged" in error
+    assert any("learning has stopped" in str(each.message) for each in caught)
+    with mihash.OnlineIndex.open(folder) as index:
+        index.add(X[:5], y[:5])
+        assert index.stats()["learning_error"] == error
+        assert len(index) == 905
+
+
+def test_evaluate(folder):
+    X, _ = stream(1000)
+    with mihash.OnlineIndex.create(folder, n_bits=32) as index:
+        with pytest.raises(NotReady):
+            index.evaluate()
+        index.add(X)
+        index.wait()
+        index.delete(list(range(100)))
+        found = index.evaluate(k=5, n_queries=50, rescore=899)
+        assert found.rescored == found.candidates == 1.0  # every item is a candidate
+        assert 0 < found.recall < 1
+        few = index.evaluate(k=5, n_queries=50, rescore=20)
+        assert few.recall <= few.rescored <= few.candidates < 1 or few.rescored == few.candidates
+
+
+def test_source_positions(folder):
+    X, _ = stream(100)
+    with mihash.OnlineIndex.create(folder) as index:
+        assert index.position("a.npy") is None
+        index.add(X[:50], source=("a.npy", 50))
+        with pytest.raises(DuplicateKey):
+            index.add(X[50:], keys=[*range(49, 99)], source=("a.npy", 100))
+        assert index.position("a.npy") == 50
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.position("a.npy") == 50
+
+
+def test_float16_is_what_is_learned_from(folder):
+    X, _ = stream(700)
+    small = X.astype(np.float16).astype(np.float32)
+    with mihash.OnlineIndex.create(folder, n_bits=16, dtype="float16") as half:
+        half.add(X)
+        assert np.array_equal(half.get(7).vector, small[7])
+        with mihash.OnlineIndex.create(folder.with_name("full"), n_bits=16) as full:
+            full.add(small)
+            assert full.current.fingerprint == half.current.fingerprint
+        with pytest.raises(InvalidInput, match="float16"):
+            half.add(1e6 * X[:1])
+
+
+def test_options_are_checked(folder):
+    for arguments in (
+        {"learner": "nothing"},
+        {"metric": "manhattan"},
+        {"n_bits": 0},
+        {"theta": "high"},
+        {"dtype": "int8"},
+        {"interval": 0},
+        {"parameters": {"nothing": 1}},
+    ):
+        with pytest.raises((InvalidInput, UnknownName)):
+            mihash.OnlineIndex.create(folder, **arguments)
+    assert not (folder / "index.db").exists()
+
+
+def test_cosine(folder):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((800, 8)) + 1) * rng.uniform(0.1, 10, size=(800, 1))
+    with mihash.OnlineIndex.create(folder, n_bits=16, metric="cosine") as index:
+        index.add(X)
+        index.wait()
+        codes, scaled = index.snapshot.encode(X), index.snapshot.encode(X * rng.uniform(0.5, 2, size=(800, 1)))
+        assert (codes != scaled).any(axis=1).mean() < 0.01  # rounding at most
+        hits = index.search(X[:5] * 3, k=3, rescore=800)
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        truth = 1 - unit[:5] @ unit.T
+        assert np.allclose(hits.distances, np.sort(truth, axis=1)[:, :3], atol=1e-6)
+
+
+def test_damaged_codes_are_made_again(folder):
+    X, _ = stream(600)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        expected = index.search(X[:10], k=5)
+    connection = __import__("sqlite3").connect(folder / "index.db")
+    connection.execute("UPDATE code SET codes = zeroblob(length(codes))")
+    connection.commit()
+    connection.close()
+    with pytest.warns(RuntimeWarning, match="made again"):
+        index = mihash.OnlineIndex.open(folder)
+    assert np.array_equal(index.search(X[:10], k=5).keys, expected.keys)
+    index.compact()
+    index.verify()
+    index.close()
+
+
+def test_a_damaged_mapping_is_refused(folder):
+    X, _ = stream(600)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        index.wait()
+    connection = __import__("sqlite3").connect(folder / "index.db")
+    connection.execute(
+        "UPDATE version SET mapping = CAST(substr(mapping, 1, 200) || x'00' || substr(mapping, 202) AS BLOB)"
+    )
+    connection.commit()
+    connection.close()
+    with pytest.raises(CorruptStore):
+        mihash.OnlineIndex.open(folder)
+
+
+def test_searches_in_threads_while_everything_changes(folder):
+    X, y = stream(3000)
+    index = mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0)
+    index.add(X[:600], y[:600], keys=[f"k{i}" for i in range(600)])
+    problems, stop = [], threading.Event()
+
+    def search():
+        while not stop.is_set():
+            try:
+                hits = index.search(X[:3], k=4, rescore=8)
+                if hits.keys.shape != (3, 4) or (np.diff(hits.distances, axis=1) < 0).any():
+                    problems.append(hits)
+            except Exception as error:
+                problems.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for start in range(600, 3000, 200):
+        keys = [f"k{i}" for i in range(start, start + 200)]
+        index.add(X[start : start + 200], y[start : start + 200], keys=keys)
+        index.delete(keys[:50])
+        index.update(keys[50:60], X[:10], y[:10])
+    index.compact()
+    index.wait()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert index.stats()["updates"] > 5
+    index.verify()
+    index.close()
+
+
+class Model(RuleBasedStateMachine):
+    """An index behaves as a dictionary with brute-force search does, whatever is done to it in whatever order."""
+
+    @initialize(folder=st.just(None), dtype=st.sampled_from(["float32", "float16"]))
+    def begin(self, folder, dtype):
+        self.rng = np.random.default_rng(0)
+        self.folder = folder or __import__("pathlib").Path(__import__("tempfile").mkdtemp()) / "index"
+        self.index = mihash.OnlineIndex.create(
+            self.folder, n_bits=12, theta=-1.0, interval=40, reservoir_size=40, dtype=dtype
+        )
+        self.dtype, self.items, self.fresh = dtype, {}, 0
+
+    def vectors(self, n):
+        return self.rng.standard_normal((n, 5)).astype(self.dtype).astype(np.float32)
+
+    @rule(n=st.integers(1, 90), named=st.booleans())
+    def add(self, n, named):
+        X, colours = self.vectors(n), self.rng.integers(0, 3, n).tolist()
+        names = [f"n{i}" if named else 10**6 + i for i in range(self.fresh, self.fresh + n)]
+        self.fresh += n
+        assert self.index.add(X, keys=names, metadata=[{"colour": c} for c in colours]) == names
+        self.items |= {name: (x, c) for name, x, c in zip(names, X, colours, strict=True)}
+
+    @rule(share=st.floats(0, 1))
+    def delete(self, share):
+        names = list(self.items)[: int(share * len(self.items))][::2]
+        assert self.index.delete(names) == len(names)
+        for name in names:
+            del self.items[name]
+
+    @rule(n=st.integers(1, 5))
+    def update(self, n):
+        names = list(self.items)[:n]
+        X = self.vectors(len(names)) if names else np.empty((0, 5))
+        if names:
+            self.index.update(names, X)
+            for name, x in zip(names, X, strict=True):
+                _, colour = self.items.pop(name)  # a new vector is the newest row
+                self.items[name] = (x, colour)
+
+    @rule(k=st.integers(1, 30), colour=st.integers(0, 3) | st.none(), rescored=st.booleans())
+    def search(self, k, colour, rescored):
+        queries = self.vectors(3)
+        where = None if colour is None else {"colour": colour}
+        self.index.wait()
+        mapping = self.index.snapshot
+        hits = self.index.search(queries, k, where, rescore=10**6 if rescored else 0)
+        chosen = {name: x for name, (x, c) in self.items.items() if colour is None or c == colour}
+        if not chosen:
+            assert hits.keys.shape == (3, 0)
+            return
+        X = np.stack(list(chosen.values()))
+        if rescored:
+            distances = np.sqrt(((queries[:, None].astype(float) - X[None]) ** 2).sum(axis=2)).astype(np.float32)
+        else:
+            assert mapping is not None
+            distances = mihash.hamming(mapping.encode(queries), mapping.encode(X))
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        names = list(chosen)
+        assert hits.keys.tolist() == [[names[j] for j in row] for row in order]
+        assert np.allclose(hits.distances, np.take_along_axis(distances, order, axis=1), atol=1e-6)
+
+    @rule()
+    def reopen(self):
+        self.index.close()
+        self.index = mihash.OnlineIndex.open(self.folder)
+
+    @rule()
+    def compact(self):
+        self.index.compact()
+
+    @rule()
+    def rehash(self):
+        if self.index.version is not None:
+            self.index.rehash()
+            self.index.wait()
+
+    @invariant()
+    def holds_what_the_dictionary_holds(self):
+        if hasattr(self, "index"):
+            assert len(self.index) == len(self.items)
+            for name in list(self.items)[:2]:
+                assert np.array_equal(self.index.get(name).vector, self.items[name][0])
+
+    def teardown(self):
+        if hasattr(self, "index"):
+            self.index.wait()
+            self.index.verify()
+            self.index.close()
+            shutil.rmtree(self.folder.parent)
+
+
+Model.TestCase.settings = settings(
+    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestModel = Model.TestCase

@@ -1,0 +1,32 @@
+"""The soaks in small, as the commands that run them: `python -m soak` finds no fault."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def soak(*arguments):
+    """Run a soak, and return what it printed."""
+    command = [sys.executable, "-m", "soak", *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_an_index_survives_20_kills(tmp_path):
+    printed = soak("crash", "--kills", 20, "--each", 4, "--seed", 11, "--folder", tmp_path)
+    assert "20/20" in printed
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_answer_mixes_versions():
+    size = ("--queries", 2000, "--items", 5000, "--rehashes", 5)
+    printed = soak("concurrency", *size, "--modes", "steady", "busy")
+    assert "Answers that mix versions or states: 0" in printed
+
+
+def test_latency_is_measured_and_not_judged():
+    printed = soak("latency", "--items", 2000, "--samples", 30)
+    assert "during a rehash" in printed
