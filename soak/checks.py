@@ -211,8 +211,8 @@ def _check_learner(index: OnlineIndex, twin: Twin) -> int:
         return 0
     if index.current.fingerprint != twin.stream.current.fingerprint:
         raise Failure("The current mapping is not that of an uninterrupted run.")
-    assert index._stream is not None
-    mine, other = index._stream.state(), twin.stream.state()
+    assert index._journal.known is not None
+    mine, other = index._journal.known.state(), twin.stream.state()
     if saved.dump(mine) != saved.dump(other):
         parts = [name for name in other if saved.dump({"": mine[name]}) != saved.dump({"": other[name]})]
         raise Failure(f"The learner's state is not that of an uninterrupted run: {', '.join(parts)}.")

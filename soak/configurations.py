@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mihash
+from mihash import journal
 from mihash.online import learner_class
 from mihash.reservoir import Reservoir
 from mihash.stream import Stream
@@ -92,7 +93,7 @@ CONFIGURATIONS = (
 
 def shrink() -> None:
     """Let checkpoints, merges and the parts of a rehash happen at sizes that a soak reaches in a second."""
-    mihash.index.CHECKPOINT_ROWS = 150
+    journal.CHECKPOINT_ROWS = 150
     segments.SEGMENT_ROWS = 64
     for module in (edition, sqlite, verification):
         module.CODE_ROWS = 96  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import mihash
-from mihash import index as index_module
+from mihash import journal
 from mihash.errors import (
     CorruptStore,
     DuplicateKey,
@@ -75,7 +75,7 @@ def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path
         whole.add(X, y)
         expected, fingerprint = decisions(whole), whole.current.fingerprint
     assert sum(row[3] for row in expected) > 3
-    monkeypatch.setattr(index_module, "CHECKPOINT_ROWS", 300)
+    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 300)
     mihash.OnlineIndex.create(tmp_path / "b", n_bits=16, theta=0.0).close()
     rng, start = np.random.default_rng(1), 0
     while start < len(X):

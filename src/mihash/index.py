@@ -4,11 +4,8 @@ It keeps the vectors, learns its hash mapping from them as they arrive, recomput
 so, answers queries all the while, and comes back after a crash exactly as acknowledged. docs/index.md says how.
 """
 
-import json
 import os
-import sqlite3
 import threading
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -17,27 +14,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import state as saved
 from . import validation
-from .errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownName
+from .errors import InvalidInput, NotReady, StoreError, UnknownName
 from .evaluation import Recall, evaluate
+from .journal import Journal
 from .mapping import HashMapping
-from .online import OnlineLearner, learner_class
+from .options import Options
 from .rehashing import Rehashing
-from .reservoir import Reservoir
-from .stream import Event, Stream
+from .stream import Stream
 from .tables.answers import Hits
 from .tables.items import Key, Metadata
 from .tables.settings import write_settings
 from .tables.sqlite import Item, SQLiteTable
-from .tables.versions import now, propose, propose_newest
-from .trigger import TriggerUpdate
+from .tables.versions import now, propose_newest
 
 __all__ = ["OnlineIndex"]
-
-RELATIVE_THETA = 0.02
-CHECKPOINT_ROWS = 16_384
-_KEPT_CHECKPOINTS = 2
 
 
 class OnlineIndex:
@@ -64,19 +55,23 @@ class OnlineIndex:
 
     def __init__(self, table: SQLiteTable) -> None:
         self._table = table
-        self._options: dict[str, Any] = json.loads(table.setting("options"))
         self._writing = threading.RLock()
-        self._stream: Stream | None = None
-        self._pending: list[Event] = []
-        self._learned = 0  # rows since the last checkpoint
-        self._through = -1
         self._closed = False
-        self._rehashing = Rehashing(table, bool(table.setting("paused")))
-        if not self.read_only:
-            if table.last >= 0 and table.edition is None:
-                self._ready()
-            elif table.waiting() is not None:
-                self._rehashing.notice()
+        try:
+            text = table.setting("options")
+            if text is None:
+                raise StoreError(f"{table.database.folder} holds a hash table, not an index.")
+            self._options = Options.from_text(text)
+            self._journal = Journal(table, self._options)
+            self._rehashing = Rehashing(table, bool(table.setting("paused")))
+            if not self.read_only:
+                if table.last >= 0 and table.edition is None:
+                    self._build_first()
+                elif table.waiting() is not None:
+                    self._rehashing.notice()
+        except BaseException:
+            table.close()
+            raise
 
     @classmethod
     def create(
@@ -122,23 +117,12 @@ class OnlineIndex:
         parameters
             Arguments of the learner beyond these, such as ``{"learning_rate": 0.5}``.
         """
-        options = {
-            "n_bits": validation.integer("n_bits", n_bits, minimum=1, maximum=4096),
-            "learner": learner,
-            "metric": validation.choice("metric", metric, ("euclidean", "cosine")),
-            "normalize": bool(normalize),
-            "theta": None if theta is None else validation.number("theta", theta, finite=False),
-            "interval": validation.integer("interval", interval, minimum=1),
-            "reservoir_size": validation.integer("reservoir_size", reservoir_size, minimum=2),
-            "seed": validation.integer("seed", seed, minimum=0),
-            "parameters": dict(parameters or {}),
-        }
-        _make_learner(options)
-        folder = Path(path)
-        table = SQLiteTable.create(
-            folder, dtype=dtype, metric=metric, options=json.dumps(options), created=now(), mihash=_version()
+        options = Options(
+            n_bits, learner, metric, normalize, theta, interval, reservoir_size, seed, parameters or {}
         )
-        return cls(table)
+        folder = Path(path)
+        about = {"options": options.to_text(), "created": now(), "mihash": _version()}
+        return cls(SQLiteTable.create(folder, dtype=dtype, metric=metric, **about))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], read_only: bool = False) -> Self:
@@ -177,9 +161,9 @@ class OnlineIndex:
             stream = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
             labels = self._checked(stream, vectors, y)
-            with self._consistent(InvalidInput):
+            with self._journal.consistent(InvalidInput):
                 names, stored = self._table.add(vectors, keys, labels, metadata, source)
-                self._learn(stream, stored, labels)
+                self._learn(stored, labels)
             return names
 
     def update(
@@ -190,11 +174,11 @@ class OnlineIndex:
             stream = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
             labels = self._checked(stream, vectors, y)
-            with self._consistent(InvalidInput, UnknownName):
+            with self._journal.consistent(InvalidInput, UnknownName):
                 _, stored = self._table.update(
                     [keys] if isinstance(keys, int | str) else keys, vectors, labels, metadata
                 )
-                self._learn(stream, stored, labels)
+                self._learn(stored, labels)
 
     def delete(self, keys: ArrayLike | Key) -> int:
         """Remove items by key and return how many; an unknown key raises `UnknownName`, and nothing is removed."""
@@ -207,6 +191,8 @@ class OnlineIndex:
 
     def position(self, source: str) -> int | None:
         """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
+        if not isinstance(source, str):
+            raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
         with self._table.database.read() as connection:
             row = connection.execute("SELECT position FROM source WHERE name = ?", (source,)).fetchone()
         return None if row is None else int(row[0])
@@ -269,29 +255,31 @@ class OnlineIndex:
 
     def stats(self) -> dict[str, Any]:
         """Return the state of the index in numbers."""
-        edition = self._table.edition
-        self._flush()
+        self._journal.flush()
+        edition, stream = self._table.edition, self._journal.known
         with self._table.database.read() as connection:
-            ((decisions,), (updates,)) = (
-                connection.execute("SELECT count(*) FROM decision").fetchone(),
-                connection.execute("SELECT count(*) FROM version WHERE status = 'published'").fetchone(),
-            )
+            (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
+            (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         folder = self._table.database.folder
-        failure = None if self._stream is None else self._stream.failure
+        options = self._options
         return {
             "items": len(self._table),
             "deleted": 0 if edition is None else edition.n_dead,
             "n_features": self._table.n_features,
-            **{name: self._options[name] for name in ("n_bits", "learner", "metric", "theta", "interval")},
-            "labels": self._table.label_kind is not None,
+            "n_bits": options.n_bits,
+            "learner": options.learner,
+            "metric": options.metric,
             "dtype": self._table.setting("dtype"),
+            "labels": self._table.label_kind is not None,
+            "theta": options.theta,
+            "interval": options.interval,
             "version": None if edition is None else edition.version,
             "decisions": decisions,
             "updates": updates,
             "rehashing": self._rehashing.busy,
             "paused": bool(self._table.setting("paused")),
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
-            "learning_error": failure,
+            "learning_error": None if stream is None else stream.failure,
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
         }
 
@@ -303,19 +291,10 @@ class OnlineIndex:
         ``items``, ``seconds`` of the version, None where there is none.
         """
         if not self.read_only:
-            self._ready()  # after a crash, decisions since the last acceptance are made again
-        self._flush()
-        query = (
-            "SELECT d.number, d.kind, d.seen, d.accepted, d.gain, d.current, d.snapshot, d.reason, d.at, "
-            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) ORDER BY d.number"
-        )
-        with self._table.database.read() as connection:
-            cursor = connection.execute(query)
-            names = [each[0] for each in cursor.description]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor]
-        for row in rows:
-            row["accepted"] = bool(row["accepted"])
-        return rows
+            with self._writing:
+                self._ready()  # after a crash, decisions since the last acceptance are made again
+                self._journal.flush()
+        return self._journal.decisions()
 
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int = 100, seed: int = 0) -> Recall:
         """Return the share of the true k nearest items that searches find, on a sample of the stored ones."""
@@ -329,13 +308,12 @@ class OnlineIndex:
             stream = self._ready()
             if not stream.started:
                 raise NotReady("There is nothing to rehash: add vectors first.")
-            with self._consistent():
+            with self._journal.consistent():
                 with self._table.database.write() as connection:
-                    self._pending.append(stream.request())
-                    self._flush()
+                    self._journal.request()
                     write_settings(connection, paused=0)
                 self._settle(paused=False)
-                self._accept()
+                self._rehashing.notice()
 
     def pause(self) -> None:
         """Build no new version until `resume`; learning and decisions go on. This is remembered on the disk."""
@@ -374,29 +352,21 @@ class OnlineIndex:
 
         Returns how much was checked; raises `CorruptStore` with everything that is wrong.
         """
-        found = self._table.verify()
-        with self._table.database.read() as connection:
-            states = connection.execute("SELECT through, state FROM checkpoint").fetchall()
-        for through, state in states:
-            try:
-                saved.load(state)
-            except MIHashError as error:
-                raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
-        return found | {"checkpoints": len(states)}
+        return self._table.verify() | {"checkpoints": self._journal.verify()}
 
     def compact(self) -> None:
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
         with self._writing, self._rehashing.building:
             self._ready()
-            with self._consistent(), self._table.database.lock:
+            with self._journal.consistent(), self._table.database.lock:
                 with self._table.database.write() as connection:
-                    self._checkpoint(connection)
+                    self._journal.checkpoint(connection)
                     fresh = self._table.compact(connection)
                 self._table.compacted(fresh)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
-        self._flush()
+        self._journal.flush()
         self._table.database.backup(Path(path))
 
     def close(self) -> None:
@@ -407,9 +377,9 @@ class OnlineIndex:
             self._closed = True
             self._rehashing.stop()
             try:
-                if not self.read_only and self._stream is not None:
+                if not self.read_only:
                     with self._table.database.write() as connection:
-                        self._checkpoint(connection)
+                        self._journal.checkpoint(connection)
             finally:
                 self._table.close()
 
@@ -427,7 +397,7 @@ class OnlineIndex:
         """Show the size, the learner and the version."""
         if self._closed:
             return "OnlineIndex(closed)"
-        return f"OnlineIndex({len(self)} items, {self._options['learner']}, version {self.version})"
+        return f"OnlineIndex({len(self)} items, {self._options.learner}, version {self.version})"
 
     # Learning from what is stored
 
@@ -448,145 +418,32 @@ class OnlineIndex:
         labels: NDArray[Any] = validation.labels("y", y, len(vectors))
         return stream.check(vectors, labels)[1]
 
-    def _learn(self, stream: Stream, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
-        """Learn from rows that are stored, and act on what is decided."""
-        self._through = self._table.last
-        if len(vectors) and (labels is not None or self._table.label_kind is None):
-            healthy = stream.failure is None
-            for event in stream.feed(vectors, labels):
-                self._pending.append(event)
-                if event.mapping is not None:
-                    self._accept()
-            if healthy and stream.failure is not None:
-                warnings.warn(
-                    f"The rows are stored, but learning has stopped: {stream.failure}",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-            self._learned += len(vectors)
-        if self._learned >= CHECKPOINT_ROWS:
-            with self._table.database.write() as connection:
-                self._checkpoint(connection)
+    def _learn(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
+        """Learn from rows that are stored, and have each accepted mapping built."""
+        for _ in self._journal.learn(vectors, labels):
+            if self._table.edition is None:
+                self._build_first()
+            else:
+                self._rehashing.notice()
 
-    def _accept(self) -> None:
-        """Write down what was decided, and have the newest accepted mapping built."""
-        self._flush()
+    def _build_first(self) -> None:
+        """Build the first version at once: queries must not wait for it."""
+        self._ready()
         number = self._table.waiting()
-        if number is not None and self._table.edition is None:  # queries must not wait for the first version
+        if number is not None:
             self._table.build(number)
-        elif number is not None:
-            self._rehashing.notice()
-
-    def _flush(self) -> None:
-        """Write decisions that are only in memory; a crash before would make them again in a replay."""
-        with self._writing:
-            if not self._pending:
-                return
-            with self._table.database.write() as connection:
-                self._write_events(connection)
-            self._pending.clear()
-
-    def _write_events(self, connection: sqlite3.Connection) -> None:
-        (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
-        for event in self._pending:
-            if event.number <= known:
-                continue
-            decision = event.decision
-            connection.execute(
-                "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    event.number,
-                    event.kind,
-                    event.seen,
-                    event.mapping is not None,
-                    decision.gain,
-                    decision.current,
-                    decision.snapshot,
-                    decision.reason,
-                    now(),
-                ),
-            )
-            if event.mapping is not None:
-                propose(connection, event.number, event.mapping)
-
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Store the learner's state inside a transaction, so that a replay begins here."""
-        if self._stream is None:
-            return
-        self._write_events(connection)
-        self._pending.clear()
-        self._table.store_codes(connection)
-        if self._through >= 0:
-            state = saved.dump(self._stream.state())
-            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
-            connection.execute(
-                "DELETE FROM checkpoint WHERE through NOT IN "
-                "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
-                (_KEPT_CHECKPOINTS,),
-            )
-            self._table.segments.merge(connection, self._table.label_kind, self._table.n_features or 0)
-        self._learned = 0
 
     def _ready(self) -> Stream:
-        """Return the learner's state, read from the newest checkpoint and brought up to the newest row."""
+        """Return the learner's state after the newest row, where this process may write."""
         if self._closed:
             raise NotReady("The index is closed.")
         if self.read_only:
             raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
-        if self._stream is None:
-            self._pending.clear()
-            stream = self._restored()
-            self._replay(stream)
-            self._stream = stream
-            if self._pending:
-                self._accept()
-        return self._stream
-
-    def _restored(self) -> Stream:
-        with self._table.database.read() as connection:
-            row = connection.execute(
-                "SELECT through, state FROM checkpoint ORDER BY through DESC LIMIT 1"
-            ).fetchone()
-        options = self._options
-        stream = Stream(
-            _make_learner(options),
-            _make_trigger(options),
-            Reservoir(options["reservoir_size"], options["seed"]),
-            options["metric"],
-            options["normalize"],
-        )
-        self._through, self._learned = -1, 0
-        if row is not None:
-            self._through = row[0]
-            stream.restore(saved.load(row[1]))
+        fresh = self._journal.known is None
+        stream = self._journal.stream
+        if fresh and self._table.edition is not None and self._table.waiting() is not None:
+            self._rehashing.notice()
         return stream
-
-    def _replay(self, stream: Stream) -> None:
-        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
-        kind = self._table.label_kind
-        with self._table.database.read() as connection:
-            asked = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number",
-                    (stream.n_events,),
-                )
-            ]
-        for segment in self._table.segments.after(self._through, kind, self._table.n_features or 0):
-            self._through = int(segment.ids[-1])
-            if kind is not None and segment.labels is None:
-                continue
-            X, y = segment.features, segment.labels
-            while len(X):
-                n = min(len(X), asked[0] - stream.seen) if asked else len(X)
-                if n:
-                    self._pending.extend(stream.feed(X[:n], None if y is None else y[:n]))
-                    X, y = X[n:], None if y is None else y[n:]
-                else:
-                    self._pending.append(stream.request())
-                    asked.pop(0)
-            self._learned += len(segment)
-        self._pending.extend(stream.request() for _ in asked)
 
     def _settle(self, paused: bool) -> None:
         """Take over that building was stopped, or goes on, once that is committed."""
@@ -595,45 +452,6 @@ class OnlineIndex:
             self._rehashing.pause()
         else:
             self._rehashing.resume()
-
-    def _consistent(self, *refusals: type[MIHashError]) -> "_Consistent":
-        return _Consistent(self, refusals)
-
-
-class _Consistent:
-    """Forgets the learner's state where a change was interrupted; the next one reads it from the disk.
-
-    With a refusal, which comes before anything is stored, nothing has changed.
-    """
-
-    def __init__(self, index: OnlineIndex, refusals: tuple[type[MIHashError], ...]) -> None:
-        self._index, self._refusals = index, refusals
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None and not issubclass(kind, self._refusals):
-            self._index._stream = None
-
-
-def _make_learner(options: Mapping[str, Any]) -> OnlineLearner:
-    cls = learner_class(options["learner"])
-    try:
-        return cls(options["n_bits"], seed=options["seed"], **options["parameters"])
-    except TypeError as error:
-        known = ", ".join(
-            name for name in cls(options["n_bits"], seed=0).parameters() if name not in ("n_bits", "seed")
-        )
-        raise InvalidInput(f"`parameters` of {options['learner']}: {error}; known: {known}.") from error
-
-
-def _make_trigger(options: Mapping[str, Any]) -> TriggerUpdate:
-    if options["theta"] is None:
-        return TriggerUpdate(RELATIVE_THETA, options["interval"], relative=True)
-    return TriggerUpdate(options["theta"], options["interval"])
 
 
 def _version() -> str:

@@ -1,0 +1,201 @@
+"""What an index has learned, on the disk: decisions, checkpoints, and the stream that they lead to.
+
+The rows are the truth; the learner's state is a function of them. So a checkpoint is only a place to begin from:
+the newest one is read, and the rows after it are learned from once more.
+"""
+
+import sqlite3
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import state as saved
+from .errors import CorruptStore, MIHashError
+from .options import Options
+from .stream import Event, Stream
+from .tables.sqlite import SQLiteTable
+from .tables.versions import now, propose
+
+__all__ = ["CHECKPOINT_ROWS", "Journal"]
+
+CHECKPOINT_ROWS = 16_384
+_KEPT = 2
+
+Labels = NDArray[Any] | None
+
+
+class Journal:
+    """The stream of an index, with its decisions and checkpoints.
+
+    Parameters
+    ----------
+    table
+        The hash table whose rows are the stream.
+    options
+        What the index was made with.
+    """
+
+    def __init__(self, table: SQLiteTable, options: Options) -> None:
+        self._table, self._options = table, options
+        self._lock = threading.RLock()
+        self._stream: Stream | None = None
+        self._pending: list[Event] = []
+        self._learned = 0  # rows since the last checkpoint
+        self._through = -1  # the last row that was learned from, or passed over
+
+    @property
+    def known(self) -> Stream | None:
+        """The stream, None while it was not read."""
+        return self._stream
+
+    @property
+    def stream(self) -> Stream:
+        """The stream after every row that is stored, read from the disk where need be."""
+        with self._lock:
+            if self._stream is None:
+                self._pending.clear()
+                stream = self._restored()
+                self._replay(stream)
+                self._stream = stream
+                self.flush()
+            return self._stream
+
+    def learn(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[None]:
+        """Learn from the newest stored rows, pausing where a mapping was accepted and written down."""
+        stream = self.stream
+        self._through = self._table.last
+        if len(vectors) and (labels is not None or self._table.label_kind is None):
+            healthy = stream.failure is None
+            for event in stream.feed(vectors, labels):
+                self._pending.append(event)
+                if event.mapping is not None:
+                    self.flush()
+                    yield
+            if healthy and stream.failure is not None:
+                reason = f"The rows are stored, but learning has stopped: {stream.failure}"
+                warnings.warn(reason, RuntimeWarning, stacklevel=4)
+            self._learned += len(vectors)
+        if self._learned >= CHECKPOINT_ROWS:
+            with self._table.database.write() as connection:
+                self.checkpoint(connection)
+
+    def request(self) -> None:
+        """Accept the current mapping, and write that down."""
+        self._pending.append(self.stream.request())
+        self.flush()
+
+    def flush(self) -> None:
+        """Write decisions that are only in memory; a crash before would make them again in a replay."""
+        with self._lock:
+            if self._pending:
+                with self._table.database.write() as connection:
+                    self._write(connection)
+                self._pending.clear()
+
+    def checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Store the learner's state inside a transaction, so that a replay begins here."""
+        if self._stream is None:
+            return
+        self._write(connection)
+        self._pending.clear()
+        self._table.store_codes(connection)
+        if self._through >= 0:
+            state = saved.dump(self._stream.state())
+            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
+            connection.execute(
+                "DELETE FROM checkpoint WHERE through NOT IN "
+                "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
+                (_KEPT,),
+            )
+            self._table.segments.merge(connection, self._table.label_kind, self._table.n_features or 0)
+        self._learned = 0
+
+    @contextmanager
+    def consistent(self, *refusals: type[MIHashError]) -> Iterator[None]:
+        """Forget the stream in memory where a change is interrupted; the next one reads it from the disk.
+
+        With one of ``refusals``, which come before anything is stored, nothing has changed.
+        """
+        try:
+            yield
+        except refusals:
+            raise
+        except BaseException:
+            self._stream = None
+            raise
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return every decision that is written down, with what became of its version."""
+        query = (
+            "SELECT d.number, d.kind, d.seen, d.accepted, d.gain, d.current, d.snapshot, d.reason, d.at, "
+            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) ORDER BY d.number"
+        )
+        with self._table.database.read() as connection:
+            cursor = connection.execute(query)
+            names = [each[0] for each in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        return [row | {"accepted": bool(row["accepted"])} for row in rows]
+
+    def verify(self) -> int:
+        """Return how many checkpoints there are, or raise where one is damaged."""
+        with self._table.database.read() as connection:
+            states = connection.execute("SELECT through, state FROM checkpoint").fetchall()
+            for through, state in states:
+                try:
+                    saved.load(state)
+                except MIHashError as error:
+                    raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
+        return len(states)
+
+    def _write(self, connection: sqlite3.Connection) -> None:
+        (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
+        for event in self._pending:
+            if event.number <= known:
+                continue
+            decision, accepted = event.decision, event.mapping is not None
+            about = (event.number, event.kind, event.seen, accepted)
+            qualities = (decision.gain, decision.current, decision.snapshot)
+            connection.execute(
+                "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*about, *qualities, decision.reason, now()),
+            )
+            if event.mapping is not None:
+                propose(connection, event.number, event.mapping)
+
+    def _restored(self) -> Stream:
+        with self._table.database.read() as connection:
+            query = "SELECT through, state FROM checkpoint ORDER BY through DESC LIMIT 1"
+            row = connection.execute(query).fetchone()
+            stream = self._options.make_stream()
+            self._through, self._learned = -1, 0
+            if row is not None:
+                self._through = row[0]
+                stream.restore(saved.load(row[1]))
+        return stream
+
+    def _replay(self, stream: Stream) -> None:
+        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
+        kind = self._table.label_kind
+        query = "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number"
+        with self._table.database.read() as connection:
+            asked = [row[0] for row in connection.execute(query, (stream.n_events,))]
+        for segment in self._table.segments.after(self._through, kind, self._table.n_features or 0):
+            self._through = int(segment.ids[-1])
+            if kind is not None and segment.labels is None:
+                continue
+            X, y = segment.features, segment.labels
+            while len(X):
+                n = min(len(X), max(0, asked[0] - stream.seen)) if asked else len(X)
+                if n:
+                    self._pending.extend(stream.feed(X[:n], None if y is None else y[:n]))
+                    X, y = X[n:], None if y is None else y[n:]
+                else:
+                    self._pending.append(stream.request())
+                    asked.pop(0)
+            self._learned += len(segment)
+        self._pending.extend(stream.request() for _ in asked)
