@@ -7,7 +7,7 @@ import argparse
 import importlib
 import os
 
-NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners")
+NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index")
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
