@@ -53,8 +53,8 @@ def _ingest(folder: Path, X: np.ndarray) -> None:
         index.wait()
         n = len(X) - CHUNK
         console.print(
-            f"Ingest of {n:,} x {D} without labels, MIHash, {N_BITS} bits, {CHUNK} rows a call: {n / wall:,.0f} rows "
-            f"a second, {1e6 * spent / n:.0f} µs CPU a row, {index.stats()['updates']} updates"
+            f"Ingest of {n:,} x {D} without labels, MIHash, {N_BITS} bits, {CHUNK} rows a call: {n / wall:,.0f} "
+            f"rows a second, {1e6 * spent / n:.0f} µs CPU a row, {index.stats()['updates']} updates"
         )
 
 
