@@ -84,7 +84,7 @@ class OnlineIndex:
         normalize: bool = True,
         theta: float | None = None,
         interval: int = 100,
-        reservoir_size: int = 1000,
+        reservoir_size: int = 2000,
         dtype: str = "float32",
         seed: int = 0,
         parameters: Mapping[str, Any] | None = None,

@@ -38,7 +38,7 @@ class Options:
     normalize: bool = True
     theta: float | None = None
     interval: int = 100
-    reservoir_size: int = 1000
+    reservoir_size: int = 2000
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
