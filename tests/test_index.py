@@ -1,6 +1,13 @@
+import gc
+import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 import threading
+import time
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -480,7 +487,7 @@ def test_damaged_codes_are_made_again(folder):
         index.add(X)
         index.wait()
         expected = index.search(X[:10], k=5)
-    connection = __import__("sqlite3").connect(folder / "index.db")
+    connection = sqlite3.connect(folder / "index.db")
     connection.execute("UPDATE code SET codes = zeroblob(length(codes))")
     connection.commit()
     connection.close()
@@ -497,7 +504,7 @@ def test_a_damaged_mapping_is_refused(folder):
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:
         index.add(X)
         index.wait()
-    connection = __import__("sqlite3").connect(folder / "index.db")
+    connection = sqlite3.connect(folder / "index.db")
     connection.execute(
         "UPDATE version SET mapping = CAST(substr(mapping, 1, 200) || x'00' || substr(mapping, 202) AS BLOB)"
     )
@@ -637,3 +644,172 @@ Model.TestCase.settings = settings(
     max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestModel = Model.TestCase
+
+
+def test_copying_the_folder_does_not_let_a_second_writer_in(folder, tmp_path):
+    X, _ = stream(300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        shutil.copytree(folder, tmp_path / "copy")  # closes descriptors of every file of the index
+        program = f"import mihash; mihash.OnlineIndex.open({str(folder)!r})"
+        second = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert "StoreLocked" in second.stderr
+        index.add(X[:5], keys=list("abcde"))
+    with mihash.OnlineIndex.open(folder) as index:
+        assert index.verify()["items"] == 305
+
+
+def test_somebody_who_wrote_against_the_lock_is_noticed(folder):
+    X, _ = stream(300)
+    index = mihash.OnlineIndex.create(folder, n_bits=16)
+    index.add(X)
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("INSERT INTO source VALUES ('a', 1, 1)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreLocked, match="open it again"):
+        index.add(X[:1])
+    with pytest.warns(RuntimeWarning, match="rows are stored"):
+        index.close()
+    with mihash.OnlineIndex.open(folder) as index:
+        index.add(X[:1])
+        assert len(index) == 301
+
+
+def test_a_relative_path_is_that_of_the_beginning(tmp_path, monkeypatch):
+    X, _ = stream(20)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        with mihash.OnlineIndex.create("index", n_bits=16) as index:
+            index.add(X, keys=[f"{name} {i}" for i in range(20)])
+    monkeypatch.chdir(tmp_path / "one")
+    index = mihash.OnlineIndex.open("index")
+    monkeypatch.chdir(tmp_path / "two")
+    found = []
+    thread = threading.Thread(target=lambda: found.append(index.search(X[:1], k=20).keys[0]))
+    thread.start()
+    thread.join()
+    assert all(key.startswith("one") for key in found[0])
+    index.close()
+
+
+def test_stats_from_another_thread_lose_no_decision_and_do_not_hang(folder):
+    X, y = stream(3000)
+    with mihash.OnlineIndex.create(folder, n_bits=8, theta=0.0, interval=5, reservoir_size=50) as index:
+        stop = threading.Event()
+
+        def look():
+            while not stop.is_set():
+                index.stats()
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        for start in range(0, 3000, 100):
+            index.add(X[start : start + 100], y[start : start + 100])
+            index.rehash()
+        stop.set()
+        thread.join(60)
+        assert not thread.is_alive()
+        numbers = [row["number"] for row in index.history()]
+        assert numbers == list(range(len(numbers)))
+        assert sum(row["kind"] == "trigger" for row in index.history()) == 600
+        accepted = {row["number"] for row in index.history() if row["accepted"]}
+        assert {row["number"] for row in index.history() if row["status"]} == accepted
+
+
+def test_waiting_for_a_closed_index_ends(folder):
+    X, _ = stream(300)
+    index = mihash.OnlineIndex.create(folder, n_bits=16)
+    index.add(X)
+    index.rehash()
+    index.close()
+    assert index.wait(30)
+    index.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_is_told_to_open_it_again(folder):
+    X, _ = stream(300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        child = os.fork()
+        if not child:
+            refused = 0
+            for call in (lambda: index.add(X[:1]), lambda: index.search(X[:1])):
+                try:
+                    call()
+                except NotReady:
+                    refused += 1
+            os._exit(0 if refused == 2 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        index.add(X[:1], keys=["later"])
+
+
+def test_an_index_that_is_dropped_frees_its_lock(folder):
+    X, _ = stream(300)
+    index = mihash.OnlineIndex.create(folder, n_bits=16)
+    index.add(X)
+    index.wait()
+    del index
+    for _ in range(50):  # the thread that builds looks once a second
+        gc.collect()
+        with suppress(StoreLocked):
+            mihash.OnlineIndex.open(folder).close()
+            return
+        time.sleep(0.1)
+    pytest.fail("the lock was not freed")
+
+
+def test_a_full_disk_after_the_rows_were_stored_is_a_warning(folder, monkeypatch):
+    X, y = stream(600)
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+        index.add(X[:300], y[:300])
+        flush = journal.Journal.flush
+
+        def full(_):
+            raise StoreError("The disk is full.")
+
+        monkeypatch.setattr(journal.Journal, "flush", full)
+        with pytest.warns(RuntimeWarning, match="rows are stored"):
+            index.add(X[300:], y[300:])
+        monkeypatch.setattr(journal.Journal, "flush", flush)
+        assert len(index) == 600
+        fingerprint = index.current.fingerprint
+        index.wait()
+    with mihash.OnlineIndex.create(folder.with_name("whole"), n_bits=16, theta=0.0) as whole:
+        whole.add(X, y)
+        assert whole.current.fingerprint == fingerprint
+
+
+def test_a_damaged_checkpoint_is_passed_over(folder):
+    X, y = stream(900)
+    for part in range(3):
+        with (
+            mihash.OnlineIndex.create(folder, n_bits=16) if not part else mihash.OnlineIndex.open(folder) as index
+        ):
+            index.add(X[300 * part : 300 * part + 300], y[300 * part : 300 * part + 300])
+            fingerprint = index.current.fingerprint
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("UPDATE checkpoint SET state = zeroblob(9) WHERE through = 899")
+    connection.commit()
+    connection.close()
+    with mihash.OnlineIndex.open(folder) as index:
+        with pytest.raises(CorruptStore, match="checkpoint at row 899"):
+            index.verify()
+        with pytest.warns(RuntimeWarning, match="passed over"):
+            assert index.current.fingerprint == fingerprint
+
+
+def test_running_numbers_pass_over_keys_that_are_taken(folder):
+    X, _ = stream(20)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(np.empty((0, 3)))  # says nothing about the width
+        index.add(X[:2], keys=[1, "a"])
+        assert index.add(X[2:5]) == [2, 3, 4]
+        index.add(X[5:6], keys=[100])
+        assert index.add(X[6:7]) == [101]
+        index.verify()
+        assert index.search(X[6:7], k=1, rescore=20).keys.tolist() == [[101]]

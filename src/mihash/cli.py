@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -105,34 +106,45 @@ def reproduce(
         "results"
     ),
     processes: Annotated[int, typer.Option(help="How many passes at a time.")] = 2,
-    seed: Annotated[int, typer.Option(help="Seeds every division and order of the data.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
+    ] = 0,
 ) -> None:
     """Run the paper's online experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+    from . import validation
     from .errors import InvalidInput
     from .experiments.correlation import run_correlation
     from .experiments.definition import definition_names, load_definition
     from .experiments.distributions import run_distributions
+    from .experiments.outcomes import missing_files
     from .experiments.report import make_report
+    from .experiments.results import check_results_folder, seeded
     from .experiments.runner import pending, run_tasks
     from .experiments.scales import scale_of, stage
+    from .experiments.sources import check_folder
 
     chosen = definition_names() if everything else names or []
     if not chosen:
         raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
-    definitions = [load_definition(name) for name in chosen]
+    validation.integer("processes", processes, minimum=1)
+    validation.integer("seed", seed, minimum=0)
+    definitions = [replace(load_definition(name), data=data) for name in chosen]
     if dataset:
         definitions = [definition.on(dataset) for definition in definitions]
     scale = scale_of(definitions, scale)
     for source in dict.fromkeys(source for definition in definitions for source in definition.sources):
         if source.file is not None:  # one that cannot be used is refused before anything is run
             stage(str(source), scale, data, seed)
-    if seed:
-        results = results / f"seed-{seed}"
+    check_results_folder(results)
+    results = seeded(results, seed)
     tasks = pending(definitions, results, scale, data, seed)
+    others = [source for definition in definitions for source in missing_files(definition, results, scale)]
+    for source in (*(each.source for each in tasks), *others):
+        check_folder(source, scale, data)
     console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as bar:
@@ -174,7 +186,9 @@ def tune(
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder for scores and the definition found.")] = Path("results"),
     trials: Annotated[int, typer.Option(help="How many divisions of the data to average over.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seeds every division and order of the data.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
+    ] = 0,
 ) -> None:
     """Search a method's parameters on a validation set cut from the stream; keep the best as a definition."""
     from rich.console import Console
@@ -182,14 +196,24 @@ def tune(
     from rich.progress import Progress
     from rich.table import Table
 
+    from .experiments.definition import load_definition
+    from .experiments.results import check_results_folder, seeded
     from .experiments.sources import is_file
     from .experiments.tuning import parse_grid
     from .experiments.tuning import tune as search
 
     grid = parse_grid(tried) if tried else None
     console = Console()
-    with Progress(console=console) as bar:
-        task = bar.add_task("", total=None)
+    bar = Progress(console=console)
+    task = bar.add_task("", total=None)
+
+    def progress(done: int, total: int, what: str) -> None:
+        if not bar.live.is_started:  # what is refused, is refused before there is a bar
+            check_results_folder(results)
+            bar.start()
+        bar.update(task, completed=done, total=total, description=escape(what))
+
+    try:
         found = search(
             dataset,
             method,
@@ -200,17 +224,22 @@ def tune(
             results=results,
             trials=trials,
             seed=seed,
-            progress=lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+            progress=progress,
         )
-    where, option = ("", "") if is_file(dataset) else (f" ({scale})", f" --scale {scale}")
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+    where = "" if is_file(dataset) else f" ({scale})"
     table = Table(title=f"{method} on {escape(dataset)}{where}, validation set: the best first")
     table.add_column("parameters")
     table.add_column("AUC", justify="right")
     for setting, area in found.scores[:10]:
         table.add_row(", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
     console.print(table)
-    command = f"mihash reproduce {found.path}{option}"
-    console.print(f"The best is in {found.path}; run it with: {command}", highlight=False, markup=False)
+    command = replace(load_definition(str(found.path)), data=data).command(seeded(results, seed), scale)
+    console.print(
+        f"The best is in {found.path}; run it with: {command}", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def main() -> None:

@@ -53,7 +53,8 @@ def evaluate(table: SQLiteTable, k: int, n_queries: int, rescore: int, seed: int
     truth = _nearest(table, queries, chosen, k, frozenset(edition.ids[edition.dead].tolist()))
     plain = _found(table, queries, chosen, k, 0)
     again = _found(table, queries, chosen, k, rescore)
-    wide = _found(table, queries, chosen, max(k, rescore), 0)
+    lists = table.search_ids(queries, max(k, rescore) + 1)  # as many as are rescored
+    wide = [ids[ids != mine] for ids, mine in zip(lists, chosen, strict=True)]
 
     def share(found: list[NDArray[np.int64]]) -> float:
         return float(

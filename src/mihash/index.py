@@ -6,6 +6,7 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -24,11 +25,13 @@ from .rehashing import Rehashing
 from .stream import Stream
 from .tables.answers import Hits
 from .tables.items import Key, Metadata
-from .tables.settings import write_settings
+from .tables.settings import read_position, write_settings
 from .tables.sqlite import Item, SQLiteTable
 from .tables.versions import now, propose_newest
 
 __all__ = ["OnlineIndex"]
+
+_STORED = "The rows are stored; what was learned from them was not, and will be learned again"
 
 
 class OnlineIndex:
@@ -194,8 +197,7 @@ class OnlineIndex:
         if not isinstance(source, str):
             raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
         with self._table.database.read() as connection:
-            row = connection.execute("SELECT position FROM source WHERE name = ?", (source,)).fetchone()
-        return None if row is None else int(row[0])
+            return read_position(connection, source)
 
     def search(
         self,
@@ -308,7 +310,7 @@ class OnlineIndex:
             stream = self._ready()
             if not stream.started:
                 raise NotReady("There is nothing to rehash: add vectors first.")
-            with self._journal.consistent():
+            with self._journal.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
                     self._journal.request()
                     write_settings(connection, paused=0)
@@ -319,18 +321,20 @@ class OnlineIndex:
         """Build no new version until `resume`; learning and decisions go on. This is remembered on the disk."""
         with self._writing:
             self._ready()
-            with self._table.database.write() as connection:
-                write_settings(connection, paused=1)
-            self._settle(paused=True)
+            with self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    write_settings(connection, paused=1)
+                self._settle(paused=True)
 
     def resume(self) -> None:
         """Build the newest accepted version, where another one answers, and go on so."""
         with self._writing:
             self._ready()
-            with self._table.database.write() as connection:
-                write_settings(connection, paused=0)
-                propose_newest(connection, self._table.setting("published"))
-            self._settle(paused=False)
+            with self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    write_settings(connection, paused=0)
+                    propose_newest(connection, self._table.setting("published"))
+                self._settle(paused=False)
             if self._table.waiting() is not None:
                 self._rehashing.notice()
 
@@ -358,9 +362,9 @@ class OnlineIndex:
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
         with self._writing, self._rehashing.building:
             self._ready()
-            with self._journal.consistent(), self._table.database.lock:
+            with self._journal.consistent(), self._table.database.lock, self._table.loaded_again():
                 with self._table.database.write() as connection:
-                    self._journal.checkpoint(connection)
+                    self._journal.checkpoint(connection, kept=1)  # older ones would need the purged rows
                     fresh = self._table.compact(connection)
                 self._table.compacted(fresh)
 
@@ -375,11 +379,13 @@ class OnlineIndex:
             if self._closed:
                 return
             self._closed = True
-            self._rehashing.stop()
             try:
+                self._rehashing.stop()
                 if not self.read_only:
                     with self._table.database.write() as connection:
                         self._journal.checkpoint(connection)
+            except StoreError as error:
+                warnings.warn(f"{_STORED}: {error}", RuntimeWarning, stacklevel=2)
             finally:
                 self._table.close()
 
@@ -420,11 +426,15 @@ class OnlineIndex:
 
     def _learn(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""
-        for _ in self._journal.learn(vectors, labels):
-            if self._table.edition is None:
-                self._build_first()
-            else:
-                self._rehashing.notice()
+        try:
+            for _ in self._journal.learn(vectors, labels):
+                if self._table.edition is None:
+                    self._build_first()
+                else:
+                    self._rehashing.notice()
+        except StoreError as error:
+            self._journal.forget()
+            warnings.warn(f"{_STORED}: {error}", RuntimeWarning, stacklevel=3)
 
     def _build_first(self) -> None:
         """Build the first version at once: queries must not wait for it."""

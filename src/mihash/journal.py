@@ -5,7 +5,6 @@ the newest one is read, and the rows after it are learned from once more.
 """
 
 import sqlite3
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ class Journal:
 
     def __init__(self, table: SQLiteTable, options: Options) -> None:
         self._table, self._options = table, options
-        self._lock = threading.RLock()
+        self._lock = table.database.lock  # one lock for all that is written: no order to get wrong
         self._stream: Stream | None = None
         self._pending: list[Event] = []
         self._learned = 0  # rows since the last checkpoint
@@ -92,17 +91,19 @@ class Journal:
     def flush(self) -> None:
         """Write decisions that are only in memory; a crash before would make them again in a replay."""
         with self._lock:
-            if self._pending:
+            written = list(self._pending)
+            if written:
                 with self._table.database.write() as connection:
-                    self._write(connection)
-                self._pending.clear()
+                    self._write(connection, written)
+                del self._pending[: len(written)]  # others may have come meanwhile
 
-    def checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Store the learner's state inside a transaction, so that a replay begins here."""
+    def checkpoint(self, connection: sqlite3.Connection, kept: int = _KEPT) -> None:
+        """Store the learner's state inside a transaction, so that a replay begins here; keep so many of them."""
         if self._stream is None:
             return
-        self._write(connection)
-        self._pending.clear()
+        written = list(self._pending)
+        self._write(connection, written)
+        del self._pending[: len(written)]
         self._table.store_codes(connection)
         if self._through >= 0:
             state = saved.dump(self._stream.state())
@@ -110,10 +111,14 @@ class Journal:
             connection.execute(
                 "DELETE FROM checkpoint WHERE through NOT IN "
                 "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
-                (_KEPT,),
+                (kept,),
             )
             self._table.segments.merge(connection, self._table.label_kind, self._table.n_features or 0)
         self._learned = 0
+
+    def forget(self) -> None:
+        """Have the stream read again from the disk at the next need."""
+        self._stream = None
 
     @contextmanager
     def consistent(self, *refusals: type[MIHashError]) -> Iterator[None]:
@@ -126,7 +131,7 @@ class Journal:
         except refusals:
             raise
         except BaseException:
-            self._stream = None
+            self.forget()
             raise
 
     def decisions(self) -> list[dict[str, Any]]:
@@ -152,9 +157,9 @@ class Journal:
                     raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
         return len(states)
 
-    def _write(self, connection: sqlite3.Connection) -> None:
+    def _write(self, connection: sqlite3.Connection, events: list[Event]) -> None:
         (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
-        for event in self._pending:
+        for event in events:
             if event.number <= known:
                 continue
             decision, accepted = event.decision, event.mapping is not None
@@ -168,15 +173,24 @@ class Journal:
                 propose(connection, event.number, event.mapping)
 
     def _restored(self) -> Stream:
+        """Return the stream of the newest checkpoint that can be read; without one it begins at the first row."""
         with self._table.database.read() as connection:
-            query = "SELECT through, state FROM checkpoint ORDER BY through DESC LIMIT 1"
-            row = connection.execute(query).fetchone()
+            rows = connection.execute("SELECT through, state FROM checkpoint ORDER BY through DESC").fetchall()
+        for through, state in rows:
             stream = self._options.make_stream()
-            self._through, self._learned = -1, 0
-            if row is not None:
-                self._through = row[0]
-                stream.restore(saved.load(row[1]))
-        return stream
+            try:
+                stream.restore(saved.load(state))
+            except MIHashError as error:
+                warnings.warn(
+                    f"The checkpoint at row {through} is passed over: {error}", RuntimeWarning, stacklevel=4
+                )
+                continue
+            self._through, self._learned = through, 0
+            return stream
+        if rows and self._table.setting("compactions"):
+            raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")
+        self._through, self._learned = -1, 0
+        return self._options.make_stream()
 
     def _replay(self, stream: Stream) -> None:
         """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""

@@ -44,15 +44,15 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        validation.integer("n_bits", self.n_bits, minimum=1, maximum=4096)
+        self._take(n_bits=validation.integer("n_bits", self.n_bits, minimum=1, maximum=4096))
         validation.choice("metric", self.metric, METRICS)
         if not isinstance(self.normalize, bool):
             raise InvalidInput(f"`normalize` must be True or False; got {self.normalize!r}.")
         if self.theta is not None:
-            validation.number("theta", self.theta, finite=False)
-        validation.integer("interval", self.interval, minimum=1)
-        validation.integer("reservoir_size", self.reservoir_size, minimum=2)
-        validation.integer("seed", self.seed, minimum=0)
+            self._take(theta=validation.number("theta", self.theta, finite=False))
+        self._take(interval=validation.integer("interval", self.interval, minimum=1))
+        self._take(reservoir_size=validation.integer("reservoir_size", self.reservoir_size, minimum=2))
+        self._take(seed=validation.integer("seed", self.seed, minimum=0))
         if not isinstance(self.parameters, Mapping):
             raise InvalidInput(f"`parameters` must be a dictionary; got {self.parameters!r:.80}.")
         self.make_learner()
@@ -60,6 +60,10 @@ class Options:
             self.to_text()
         except TypeError as error:
             raise InvalidInput(f"`parameters` must be plain numbers and strings; {error}.") from error
+
+    def _take(self, **checked: Any) -> None:
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def make_learner(self) -> OnlineLearner:
         """Return a fresh learner."""

@@ -64,11 +64,14 @@ class Rehashing:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is to be built; return False where that took too long. A failed build raises here."""
         with self._condition:
-            done = self._condition.wait_for(lambda: not self._busy and (self._paused or not self._asked), timeout)
+            done = self._condition.wait_for(self._is_done, timeout)
             error, self._error = self._error, None
         if error is not None:
             raise error
         return done
+
+    def _is_done(self) -> bool:
+        return not self._busy and (self._stopped or self._paused or not self._asked)
 
     def stop(self) -> None:
         """Abandon the build that runs, if any, and end the thread."""

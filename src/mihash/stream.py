@@ -115,8 +115,13 @@ class Stream:
 
     @property
     def current(self) -> HashMapping:
-        """The mapping after every example so far."""
-        return self._wrapped(self._learning.current)
+        """The mapping after every example so far; where learning has stopped, the accepted one."""
+        return self._wrapped(self._current())
+
+    def _current(self) -> HashMapping:
+        if self.failure is not None and self._accepted is not None:
+            return self._accepted
+        return self._learning.current
 
     def check(
         self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
@@ -167,16 +172,8 @@ class Stream:
 
     def request(self, reason: str = "somebody asked for it") -> Event:
         """Accept the current mapping now."""
-        self._accepted = self._learning.current
+        self._accepted = self._current()
         return self._event("request", self.seen, Decision(True, float("nan"), reason), self._accepted)
-
-    def quality(self) -> tuple[float, float] | None:
-        """Return Q_R of the current and of the accepted mapping, None before there is a sample of two."""
-        reservoir = self._learning.reservoir
-        if self._accepted is None or len(reservoir) < 2:
-            return None
-        gauge = Gauge()
-        return gauge.measure(reservoir, self.learner.mapping), gauge.measure(reservoir, self._accepted)
 
     def state(self) -> State:
         """Return everything that `restore` needs."""

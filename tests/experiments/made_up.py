@@ -5,32 +5,40 @@ import json
 from mihash.experiments.claims import Claim, judge
 from mihash.experiments.definition import Definition, load_definition, load_parameters
 from mihash.experiments.outcomes import Study
+from mihash.experiments.sources import data_name, find_source
 
 
 def define(draws, datasets=("cifar10",), methods=("okh",), **rest):
     return Definition("tiny", "A title", "online", draws, datasets, methods, **{"trials": 2} | rest)
 
 
-def write(folder, definition, values):
+def write(folder, definition, values, scale="smoke"):
     """Write a result for each run; `values`, or what it returns for a run, replaces what is usual."""
     for run in definition.runs(load_parameters()):
-        path = folder / "smoke" / run.path
+        path = folder / scale / run.path
         path.parent.mkdir(parents=True, exist_ok=True)
         result = {
             "updates": 1,
             "area": 0.5,
             "final": 0.5,
             "precisions": [0.5] * 8,
-            "examples": [500, 1000],
-            "data": f"{run.dataset} (digits)",
+            "updated_at": [0],
+            "seed": 0,
+            "scale": scale,
+            "data": data_name(find_source(run.dataset), scale),
             "protocol": {
                 "rows": 1100,
                 "interval": round(100 * run.every),
                 "reservoir_size": round(50 * run.share),
+                "top": None,
             },
             "times": {"learning_s": 2.0, "deciding_s": 0.5},
         }
-        path.write_text(json.dumps(result | (values(run) if callable(values) else values)))
+        result |= values(run) if callable(values) else values
+        if isinstance(result["precisions"], list):
+            n_points = len(result["precisions"])
+            result = {"examples": [1000 * (i + 1) // n_points for i in range(n_points)]} | result
+        path.write_text(json.dumps(result))
 
 
 class Tree:
@@ -44,13 +52,13 @@ class Tree:
         text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in keys.items())
         path = self.folder / f"{name}.toml"
         path.write_text(text.replace("Infinity", "inf").replace("True", "true"))
-        write(self.folder, load_definition(path), values)
+        write(self.folder, load_definition(path), values, self.study.scale)
         return str(path)
 
     def file(self, name, content):
-        path = self.folder / "smoke" / name
+        path = self.folder / self.study.scale / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps({"seed": 0, "scale": self.study.scale} | content))
 
     def judge(self, check, **parameters):
         return judge(Claim("id", "S", "W", check, parameters), self.study)

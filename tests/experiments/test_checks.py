@@ -188,12 +188,13 @@ def test_intervals(tree):
 
 
 def test_spread_has_a_bar_of_its_own_at_the_smoke_scale(tree):
-    name = tree.define("a", lambda run: {"area": 0.5 + 0.02 * run.trial}, methods=["okh"])  # std 0.0141
+    full = Tree(tree.folder, "full")
+    for each in (tree, full):
+        name = each.define("a", lambda run: {"area": 0.5 + 0.02 * run.trial}, methods=["okh"])  # std 0.0141
     common = {"definitions": [name], "measure": "area", "below": 0.01}
     assert tree.held("spread", **common, below_at_smoke=0.02) is True
     assert tree.held("spread", **common, below_at_smoke=0.01) is False
-    (tree.folder / "smoke").rename(tree.folder / "full")
-    assert Tree(tree.folder, "full").held("spread", **common, below_at_smoke=0.02) is False
+    assert full.held("spread", **common, below_at_smoke=0.02) is False
 
 
 def test_correlation(tree):
@@ -222,6 +223,115 @@ def test_distributions(tree):
     assert [tree.held(check, dataset="cifar10", method="okh") for check in ("nearer", "less-overlap")] == [
         False
     ] * 2
+
+
+def test_learned(tree):
+    tree.file("distributions/cifar10-mihash.json", {"before": {"map": 0.2}, "after": {"map": 0.6}})
+    common = {"dataset": "cifar10", "method": "mihash"}
+    verdict = tree.judge("learned", **common, at_least=2.9)
+    assert (verdict.held, verdict.figures) == (True, "mAP 0.200 -> 0.600, 3.00x")
+    assert tree.held("learned", **common, at_least=3.1) is False
+    tree.file("distributions/cifar10-mihash.json", {"before": {"map": 0.2}, "after": {}})
+    with pytest.raises(CorruptStore, match=r"no after\.map"):
+        tree.judge("learned", **common, at_least=1)
+
+
+def test_final_change(tree):
+    name = tree.define("a", lambda run: {"final": 0.5 if run.theta is None else 0.45}, methods=["okh"])
+    common = {"definitions": [name], "methods": ["okh"], "over": "each"}
+    assert tree.judge("area-change", **common, measure="final", above=-9).figures.startswith("median -10.0 %")
+    assert tree.held("area-change", **common, above=-1) is True  # AUC is the same
+
+
+def test_overhead_order(tree):
+    seconds = {"okh": (1.0, 0.5), "osh": (9.0, 0.6), "sketchhash": (4.0, 0.4)}
+    name = tree.define(
+        "a",
+        lambda run: {"times": dict(zip(("learning_s", "deciding_s"), seconds[run.method], strict=True))},
+        methods=list(seconds),
+    )
+    verdict = tree.judge("overhead-order", definition=name, more=["okh"], less="sketchhash")
+    assert verdict.held is True
+    assert verdict.figures == "added to learning: OKH 0.50 s (50 %); SketchHash 0.40 s (10 %)"
+    assert tree.held("overhead-order", definition=name, more=["okh", "osh"], less="sketchhash") is False  # a share
+    assert tree.held("overhead-order", definition=name, more=["okh"], less="osh") is False  # in seconds
+    tree.define("b", {"times": {"learning_s": 1.0, "deciding_s": 0.1}}, methods=["okh"], intervals=[0.1])
+    assert tree.held("overhead-order", definition=name, more=["okh"], less="sketchhash") is None  # a shared pass
+
+
+def test_reservoir_sizes(tree):
+    areas = {("okh", 0.2): 0.49, ("okh", 1.0): 0.5, ("mihash", 0.2): 0.45, ("mihash", 1.0): 0.5}
+    name = tree.define(
+        "a",
+        lambda run: {"area": areas[run.method, run.share]},
+        methods=["okh", "mihash"],
+        reservoirs=[0.2, 1.0],
+    )
+    common = {"definition": name, "shares": [0.2], "against": 1.0}
+    assert tree.held("reservoir-sizes", **common, methods=["okh"], within=3) is True
+    verdict = tree.judge("reservoir-sizes", **common, methods=["okh", "mihash"], within=3)
+    assert verdict.held is False
+    assert verdict.figures.endswith("not so: MIHash on CIFAR-10, reservoir x 0.2 10.0 %")
+    with pytest.raises(InvalidInput, match="which its results do not have"):
+        tree.judge("reservoir-sizes", **common | {"against": 2.0}, methods=["okh"], within=3)
+
+
+def test_theta_larger(tree):
+    values = {None: (100, 0.5), 0.0: (20, 0.5), 0.01: (5, 0.496), 0.1: (2, 0.3), INFINITY: (1, 0.5)}
+    okh = {theta: dict(zip(("updates", "area"), pair, strict=True)) for theta, pair in values.items()}
+    osh = okh | {0.01: {"updates": 5, "area": 0.49}}
+    name = tree.define(
+        "a",
+        lambda run: {"okh": okh, "osh": osh}[run.method][run.theta],
+        methods=["okh", "osh"],
+        thetas=[0.0, 0.01, 0.1, INFINITY],
+    )
+    common = {"definitions": [name], "loses_at_most": 1}
+    verdict = tree.judge("theta-larger", **common, cases=1)
+    assert verdict.held is True
+    assert verdict.figures == "1 of 2: OKH on CIFAR-10 20.0 -> 5.0 at 0.01; not so: OSH on CIFAR-10"
+    assert tree.held("theta-larger", **common, cases=2) is False
+
+
+def test_interval_growths(tree):
+    updates = {0.1: 40, 1.0: 20, 10.0: 10}
+    name = tree.define(
+        "a",
+        lambda run: {"updates": updates[run.every] * (10 if run.theta is None else 1)},
+        methods=["okh", "sketchhash"],
+        intervals=[0.1, 1.0, 10.0],
+    )
+    verdict = tree.judge("interval-growths", definition=name, at_most={"okh": 4, "sketchhash": 2})
+    assert verdict.held is True
+    assert verdict.figures == (
+        "OKH on CIFAR-10 4.0x while U shrinks 100x (the paper: 4.0x); "
+        "SketchHash on CIFAR-10 2.0x while U shrinks 10x (the paper: 2.0x)"
+    )
+    verdict = tree.judge("interval-growths", definition=name, at_most={"okh": 3.9})
+    assert verdict.held is False
+    assert verdict.figures.endswith("; not so: OKH on CIFAR-10")
+    with pytest.raises(InvalidInput, match="`at_most` must name methods"):
+        tree.judge("interval-growths", definition=name, at_most={"osh": 4})
+
+
+def test_no_interval_below_a_batch_is_judged(tree):
+    final = {0.1: 0.1, 0.5: 0.5, 1.0: 0.5}
+    name = tree.define(
+        "a",
+        lambda run: {
+            "area": final[run.every] if run.theta == 0 else 0.5,
+            "updates": 10 / final[run.every],
+            "final": run.trial if run.every == 0.1 else 0.5,
+        },
+        methods=["sketchhash"],
+        intervals=[0.1, 0.5, 1.0],
+    )
+    verdict = tree.judge("area-change", definitions=[name], methods=["sketchhash"], over="each", above=-1)
+    assert verdict.held is True
+    verdict = tree.judge("interval-more", definitions=[name], noise_updates=0, noise_percent=0)
+    assert verdict.figures == "2 of 2 steps do not rise as U grows"
+    spread = {"definitions": [name], "measure": "final", "below": 0.1, "below_at_smoke": 0.1}
+    assert tree.held("spread", **spread) is True
 
 
 def test_every_check_is_used():

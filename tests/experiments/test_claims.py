@@ -5,7 +5,7 @@ import pytest
 
 from experiments.made_up import write
 from mihash.errors import InvalidInput, StoreError
-from mihash.experiments.claims import CLAIMS, judge, judge_all, load_claims
+from mihash.experiments.claims import CLAIMS, Verdict, judge, judge_all, load_claims, summary
 from mihash.experiments.definition import definition_names, load_definition
 from mihash.experiments.outcomes import Study
 from mihash.experiments.paper import PAPER, covers, paper_rows
@@ -37,6 +37,7 @@ def test_missing_results_give_no_verdict(tmp_path):
             GOOD + WITH.replace("method", "methods"),
             "does not fit its check: .*; the parameters are dataset, method",
         ),
+        (GOOD + WITH + "late = 1\n", "`late` of the claim 'a' in mine.toml must be true or false; got 1"),
         (2 * (GOOD + WITH), "the id 'a' more than once"),
         ("theta = 1\n", "must be a list of"),
         ("[[claim", "is not TOML"),
@@ -53,6 +54,31 @@ def test_claims_that_cannot_be_read():
     with pytest.raises(StoreError, match="Cannot read"):
         load_claims(Path("nowhere.toml"))
     assert CLAIMS.exists()
+
+
+def test_what_was_fixed_first_stays_apart_from_what_was_added():
+    claims = load_claims()
+    assert [claim.late for claim in claims] == [False] * 35 + [True] * (len(claims) - 35)
+
+
+def test_summary_counts_late_claims_apart():
+    verdicts = [
+        Verdict(str(i), "S", held, "", late=late)
+        for i, (held, late) in enumerate(
+            [(True, False), (False, False), (None, False), (True, True), (True, True), (False, True), (None, True)]
+        )
+    ]
+    assert summary(verdicts, "full") == (
+        "1 of 2 claims held of those fixed before the runs, 2 of 3 of those added afterwards; "
+        "2 cannot be told from these runs."
+    )
+    assert "none is evaluated" in summary(verdicts, "own")
+
+
+def test_late_is_carried_to_the_verdict(tmp_path):
+    late = {claim.id for claim in load_claims() if claim.late}
+    for scale in ("smoke", "own"):
+        assert {verdict.id for verdict in judge_all(tmp_path, scale) if verdict.late} == late
 
 
 def of_the_paper(run):
@@ -87,6 +113,9 @@ def test_the_papers_own_numbers_hold_its_claims_but_for_its_slips(tmp_path):
         "interval-more",
         "interval-saving",
         "interval-kept",
+        "theta-larger",
+        "interval-insensitive-each",
+        "interval-final-kept",
     }
     assert [name for name, held in judged.items() if not held] == ["theta-fewer"]
     figures = next(verdict.figures for verdict in verdicts if verdict.id == "theta-fewer")

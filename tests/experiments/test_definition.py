@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 import mihash
@@ -6,6 +9,7 @@ from mihash.experiments.definition import Run, definition_names, load_definition
 from mihash.online import LEARNERS
 
 GOOD = 'title = "T"\nkind = "online"\ndraws = "curves"\nmethods = ["lsh"]\n'
+OTHER = 'title = "T"\nkind = "{}"\ndraws = "{}"\n'
 
 
 def written(folder, text):
@@ -71,11 +75,87 @@ def test_runs():
         (GOOD + 'datasets = ["mnist"]\n', "`datasets` must be one of 'cifar10'"),
         (GOOD.replace("online", "offline"), "`kind` must be one of"),
         ("title = [", "is not TOML"),
+        (GOOD.replace('"T"', "3"), "mine.toml: `title` must be a text; got 3"),
+        (GOOD.replace('"online"', "3"), "`kind` must be one of .*; got 3"),
+        (GOOD.replace('"curves"', "[3]"), "`draws` of the kind `online` must be one of"),
+        (GOOD + 'fixed = "no"\n', "`fixed` must be true or false; got 'no'"),
+        (GOOD + "trials = 1.5\n", "`trials` must be a whole number"),
+        (GOOD + "datasets = 3\n", "`datasets` in mine.toml must be a list"),
+        (GOOD + "datasets = []\n", "`datasets` must not be empty"),
+        (GOOD + "datasets = [3]\n", "`datasets` must be one of"),
+        (GOOD + 'bits = ["8"]\n', "`bits` must be a whole number"),
+        (GOOD + "bits = [8, 8]\n", "`bits` must not name a value twice"),
+        (GOOD + 'intervals = ["1"]\n', "`intervals and reservoirs` must be"),
+        (GOOD + "reservoirs = [0]\n", "`intervals and reservoirs` must be"),
+        (GOOD.replace('["lsh"]', "[[3]]"), "`methods` must be names of learners"),
+        (GOOD.replace('["lsh"]', "[]"), "`methods` must not be empty for the kind 'online'"),
+        (GOOD.replace('methods = ["lsh"]', ""), "`methods` must not be empty for the kind 'online'"),
+        (GOOD + "parameters = 3\n", "`parameters` must be a table for each method; got 3"),
+        (GOOD + "parameters.lsh = 3\n", "`parameters` of lsh must be a table of its arguments; got 3"),
+        (GOOD + "[parameters.okhh]\nC = 1\n", "`parameters` must be of the methods lsh; got some of 'okhh'"),
+        (GOOD + "[parameters.okh]\nC = 1\n", "`parameters` must be of the methods lsh; got some of 'okh'"),
+        (GOOD + "[parameters.lsh]\nnosuch = 1\n", "`parameters` of lsh must be .*; got nosuch"),
+        (GOOD + "[parameters.lsh]\nseed = 1\n", "`parameters` of lsh must be .*; got seed"),
+        (GOOD.replace("lsh", "okh") + "[parameters.okh]\nC = -1\n", "`C` must be"),
+        (GOOD.replace("lsh", "okh") + "[parameters.okh]\nC = [1]\n", "`C` must be"),
+        (GOOD.replace("curves", "correlation"), "`draws` of the kind `online` must be one of 'curves', "),
+        (OTHER.format("correlation", "distributions"), "`draws` of the kind `correlation` must be one of"),
+        (OTHER.format("distributions", "curves"), "`draws` of the kind `distributions` must be one of"),
+        (OTHER.format("distributions", "distributions"), "`methods` must not be empty for the kind 'distr"),
+        (OTHER.format("correlation", "correlation") + 'methods = ["lsh"]\n', "knows no methods. Leave them out"),
     ],
 )
 def test_bad_definitions(text, message, tmp_path):
     with pytest.raises(InvalidInput, match=message):
         load_definition(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("kind", ["correlation", "distributions"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bits = [32]",
+        "thetas = [0.0]",
+        "trials = 3",
+        "intervals = [1.0]",
+        "reservoirs = [1.0]",
+        "fixed = true",
+        "parameters.lsh = {}",
+    ],
+)
+def test_keys_that_a_kind_does_not_obey_are_refused(kind, text, tmp_path):
+    methods = 'methods = ["lsh"]\n' if kind == "distributions" else ""
+    base = OTHER.format(kind, kind) + methods
+    assert load_definition(written(tmp_path, base)).kind == kind
+    key = text.split(" ")[0].split(".")[0]
+    with pytest.raises(InvalidInput, match=rf"mine.toml is of the kind '{kind}', which knows no {key}\. Leave"):
+        load_definition(written(tmp_path, base + text + "\n"))
+
+
+def test_numbers_that_differ_have_files_of_their_own():
+    def path(theta, every=1.0, share=1.0):
+        return Run("cifar10", "lsh", (), 32, 0, share, theta, every).path.name
+
+    assert path(0.1234567) == "theta-0.1234567.json"
+    assert path(0.1234568) == "theta-0.1234568.json"
+    assert path(-1e-6) == "theta--1e-06.json"
+    assert path(float("inf"), 10.0, 0.2) == "theta-inf-every-10-reservoir-0.2.json"
+    assert path(1234567.0, 1.0000001, 0.1234567) == "theta-1234567.0-every-1.0000001-reservoir-0.1234567.json"
+
+
+def test_the_command_is_whole(tmp_path, monkeypatch):
+    monkeypatch.delenv("MIHASH_DATA", raising=False)
+    plan = written(tmp_path, GOOD)
+    mine = replace(load_definition(plan), data=Path("my features"))
+    assert mine.command(Path("out/seed-7"), "full") == (
+        f"mihash reproduce {plan} --scale full --data 'my features' --results out --seed 7"
+    )
+    assert mine.on(["labelme"]).command(Path("results"), "small") == (
+        f"mihash reproduce {plan} --dataset labelme --scale small"
+    )
+    assert mine.on(["a.npz"]).command(Path("results/seed-1"), "own") == (
+        f"mihash reproduce {plan} --dataset a.npz --seed 1"
+    )
 
 
 def test_unknown_names(tmp_path):

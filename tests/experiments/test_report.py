@@ -1,8 +1,10 @@
 import re
+import shlex
 
 import pytest
 from typer.testing import CliRunner
 
+from experiments.made_up import write
 from mihash import cli
 from mihash.experiments.definition import Definition, load_definition
 from mihash.experiments.report import make_report
@@ -59,19 +61,74 @@ def test_command(tmp_path):
     assert "0 runs in 0 learning passes" in again.output
 
 
-def test_commands_that_cannot_run(monkeypatch, capsys):
+def test_commands_that_cannot_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MIHASH_DATA", raising=False)
+    (tmp_path / "file").write_text("")
     for arguments, message in (
         (["reproduce"], "Name an experiment"),
         (["reproduce", "table99"], "no experiment 'table99'"),
-        (["reproduce", "table4", "--scale", "huge"], "`scale` must be one of"),
+        (["reproduce", "table4", "--scale", "huge"], "must be one of 'smoke', 'small', 'full'; got 'huge'"),
         (["tune", "magic"], "no learner 'magic'"),
+        (["reproduce", "table4", "--scale", "own"], "must be one of 'smoke', 'small', 'full'; got 'own'"),
+        (
+            ["reproduce", "table4", "--scale", "full"],
+            "`--scale full` needs the folder that holds cifar10_vgg16.npz",
+        ),
+        (["reproduce", "figure3", "--scale", "full"], "`--scale full` needs the folder that holds"),
+        (["reproduce", "table4", "--scale", "full", "--data", "no"], "`--data` must be the folder that holds"),
+        (["reproduce", "table4", "--processes", "0"], "`processes` must be a whole number of at least 1; got 0"),
+        (["reproduce", "table4", "--seed", "-1"], "`seed` must be a whole number of at least 0; got -1"),
+        (["reproduce", "table4", "--results", "file"], "`--results` must be a folder that can be written"),
+        (["reproduce", "table4", "--results", "r/seed-1"], "give --results r --seed 1"),
         (["tune", "okh", "--try", "C"], "NAME=VALUE"),
+        (["tune", "okh", "--try", "seed=1"], "`parameters` of okh must be among"),
+        (["tune", "okh", "--try", "n_bits=8"], "`parameters` of okh must be among"),
+        (["tune", "okh", "--scale", "full"], "`--scale full` needs the folder that holds cifar10_vgg16.npz"),
+        (["tune", "okh", "--scale", "huge"], "`scale` must be one of"),
+        (["tune", "okh", "--results", "file"], "`--results` must be a folder that can be written"),
     ):
         monkeypatch.setattr("sys.argv", ["mihash", *arguments])
         with pytest.raises(SystemExit) as caught:
             cli.main()
-        assert caught.value.code == 2
-        assert message in capsys.readouterr().err
+        told = capsys.readouterr()
+        assert caught.value.code == 2, arguments
+        assert message in told.err
+        assert (told.err.count("\n"), told.out) == (1, ""), "no traceback, no progress bar"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_command_that_tune_prints_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["tune", "hcoh", "--bits", "8", "--try", "eta=0.1", "--results", "my out", "--seed", "2"]
+    tuned = CliRunner().invoke(cli.app, arguments)
+    assert tuned.exit_code == 0, tuned.output
+    command = tuned.output.split("run it with: mihash ")[1]
+    words = shlex.split(command)
+    plan = "my out/seed-2/smoke/tuning/cifar10-hcoh-8.toml"
+    assert words == ["reproduce", plan, "--scale", "smoke", "--results", "my out", "--seed", "2"]
+    made = CliRunner().invoke(cli.app, [*words, "--processes", "1"])
+    assert made.exit_code == 0, made.output
+    assert (tmp_path / "my out/seed-2/smoke/report.md").exists()
+
+
+def test_results_that_are_there_need_no_features(tmp_path, monkeypatch):
+    monkeypatch.delenv("MIHASH_DATA", raising=False)
+    lines = (
+        'title = "Mine"',
+        'kind = "online"',
+        'draws = "curves"',
+        'datasets = ["cifar10"]',
+        'methods = ["osh"]',
+    )
+    (tmp_path / "mine.toml").write_text("\n".join(lines))
+    write(tmp_path, load_definition(tmp_path / "mine.toml"), {"precisions": [0.4, 0.5]}, "full")
+    arguments = ["reproduce", str(tmp_path / "mine.toml"), "--scale", "full", "--results", str(tmp_path)]
+    made = CliRunner().invoke(cli.app, arguments)
+    assert made.exit_code == 0, made.output
+    assert "mihash reproduce --all --scale full --data FOLDER --results" in (
+        (tmp_path / "full/report.md").read_text()
+    )
 
 
 def test_every_command_has_help_with_an_example():

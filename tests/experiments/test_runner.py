@@ -1,12 +1,18 @@
 import json
+import os
+import signal
+from dataclasses import replace
 
 import pytest
 
 from mihash.errors import CorruptStore, InvalidInput, StoreError
+from mihash.experiments import runner
 from mihash.experiments.definition import Definition
-from mihash.experiments.results import read_result, write_result
+from mihash.experiments.passes import learn_once
+from mihash.experiments.results import check_results_folder, read_result, write_result
 from mihash.experiments.runner import pending, run_task, run_tasks
 from mihash.experiments.scales import stage
+from mihash.experiments.sources import DATASETS, data_name, find_source
 
 TINY = Definition(
     "tiny",
@@ -86,6 +92,56 @@ def test_scales():
     assert small.protocol.top == 1000
     with pytest.raises(InvalidInput, match="`scale` must be one of 'smoke', 'small', 'full'"):
         stage("cifar10", "huge")
+
+
+def test_the_seed_reaches_learner_and_reservoir(tmp_path, monkeypatch):
+    seeds = []
+    one = replace(TINY, datasets=("cifar10",), methods=("mihash",), trials=1, fixed=False)
+
+    def spy(split, learner, *rest, seed, **options):
+        seeds.append((learner.parameters()["seed"], seed))
+        return learn_once(split, learner, *rest, seed=seed, **options)
+
+    monkeypatch.setattr(runner, "learn_once", spy)
+    for seed in (0, 3):
+        run_tasks(pending([replace(one, trials=2)], tmp_path / str(seed), "smoke", seed=seed), 1)
+    assert sorted(seeds) == [(0, 0), (1, 1), (3000, 3000), (3001, 3001)]
+    with pytest.raises(StoreError, match="has the seed 3, and 0 is asked for"):
+        pending([one], tmp_path / "3", "smoke")
+
+
+def test_names_of_data_are_those_of_results():
+    for name in DATASETS:
+        for scale in ("smoke", "small"):
+            assert data_name(find_source(name), scale) == stage(name, scale).dataset.name
+
+
+def test_a_killed_process_is_one_message(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "run_task", _die)
+    with pytest.raises(StoreError, match=r"A process was killed .* Run the same command again"):
+        run_tasks(pending([TINY], tmp_path, "smoke"), 2)
+
+
+def _die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"3", b"null", b"\xff\xfe{}", b""])
+def test_files_that_are_no_results(content, tmp_path):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(CorruptStore, match=r"a\.json is not a result.*Remove it, and it is made again\."):
+        read_result(tmp_path / "a.json")
+
+
+def test_folders_of_results(tmp_path):
+    check_results_folder(tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path / "file", tmp_path / "file" / "b", tmp_path / ("long" * 100)):
+        with pytest.raises(InvalidInput, match="`--results` must be a folder that can be written"):
+            check_results_folder(bad)
+    with pytest.raises(InvalidInput, match=f"give --results {tmp_path} --seed 5"):
+        check_results_folder(tmp_path / "seed-5")
 
 
 def test_bad_calls(tmp_path):

@@ -60,6 +60,32 @@ def test_intervals(tmp_path):
     )
 
 
+def test_an_interval_below_a_batch_is_left_out(tmp_path):
+    definition = define("intervals", methods=("okh", "sketchhash"), intervals=(0.1, 1.0))
+    write(
+        tmp_path,
+        definition,
+        lambda run: {"updates": 9, "area": run.trial if run.method != "okh" and run.every < 1 else 0.5},
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    assert [row[:2] for row in table.rows] == [("OKH", "10"), ("OKH", "100"), ("SketchHash", "100")]
+    assert "is 0.000 for the final mAP and 0.000 for AUC" in table.notes[0]  # not those of what is left out
+    assert sum(note.startswith("SketchHash at U x 0.1 was run and is left out") for note in table.notes) == 1
+    elsewhere = define("intervals", datasets=("places205",), methods=("sketchhash",), intervals=(0.1, 1.0))
+    write(tmp_path, elsewhere, {})
+    assert len(make_table(elsewhere, tmp_path, "smoke").rows) == 2  # U is 50 there
+
+
+def test_a_theta_of_the_paper_that_is_not_run_is_noted(tmp_path):
+    definition = define(
+        "thetas", datasets=("places205",), methods=("osh",), thetas=(-0.001, -0.0001, 0.0, 0.0001, 0.001, 0.1)
+    )
+    write(tmp_path, definition, {})
+    notes = make_table(definition, tmp_path, "smoke").notes
+    assert "The paper has one more theta for OSH, not run here: -0.0002, 101 updates, AUC 0.246." in notes
+    assert sum("one more theta" in note for note in notes) == 1
+
+
 def test_times(tmp_path):
     definition = define("times", methods=("okh", "mihash"))
     write(
@@ -111,8 +137,8 @@ def test_curves(tmp_path):
 
 def test_curves_of_several_lengths_without_the_fixed_rate(tmp_path):
     definition = define("curves", methods=("mihash",), bits=(32, 64), fixed=False)
-    write(tmp_path, definition, lambda run: {"updates": run.n_bits, "data": "cifar10_vgg16"})
-    table = make_table(definition, tmp_path, "smoke")
+    write(tmp_path, definition, lambda run: {"updates": run.n_bits}, "full")
+    table = make_table(definition, tmp_path, "full")
     assert table.columns == ("bits", "method", "final mAP", "AUC", "updates")
     assert table.rows[1] == ("64", "MIHash", "0.500", "0.500", "64")
     assert "'cifar10_vgg16', substitute features" in table.notes[1]
@@ -120,8 +146,8 @@ def test_curves_of_several_lengths_without_the_fixed_rate(tmp_path):
 
 def test_generated_data_are_labelled(tmp_path):
     definition = define("curves", methods=("mihash",))
-    write(tmp_path, definition, {"data": "cifar10-like"})
-    assert "'cifar10-like', generated" in make_table(definition, tmp_path, "smoke").notes[1]
+    write(tmp_path, definition, {}, "small")
+    assert "'cifar10-like', generated" in make_table(definition, tmp_path, "small").notes[1]
 
 
 def test_a_definition_without_a_table_is_refused(tmp_path):

@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 def test_who_only_reads_cannot_write_and_leaves_no_file(folder, database):
     put(database, 1)
     database.close()
-    (folder / "writer.db").unlink()
+    (folder / "writer.lock").unlink()
     reader = Database(folder, read_only=True)
     assert numbers(reader) == [1]
     with pytest.raises(NotReady, match="read_only=True"), reader.write():
@@ -90,7 +90,7 @@ def test_who_only_reads_cannot_write_and_leaves_no_file(folder, database):
     with reader.read() as connection, pytest.raises(sqlite3.OperationalError):
         connection.execute("DELETE FROM checkpoint")
     reader.close()
-    assert not (folder / "writer.db").exists()
+    assert not (folder / "writer.lock").exists()
 
 
 def test_a_reader_sees_what_a_writer_commits(folder, database):

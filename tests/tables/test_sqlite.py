@@ -218,10 +218,10 @@ def test_a_source_is_committed_with_the_rows(table):
     with pytest.raises(DuplicateKey):
         table.add(X[:1], keys=["a"], source=("file", 20))
     with table.database.read() as connection:
-        assert connection.execute("SELECT * FROM source").fetchall() == [("file", 10)]
+        assert connection.execute("SELECT name, position FROM source").fetchall() == [("file", 10)]
     table.add(X[:0], source=("file", 30))
     with table.database.read() as connection:
-        assert connection.execute("SELECT * FROM source").fetchall() == [("file", 30)]
+        assert connection.execute("SELECT name, position FROM source").fetchall() == [("file", 30)]
 
 
 def test_vectors_are_kept_as_they_are_stored(folder):

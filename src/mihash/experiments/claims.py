@@ -1,11 +1,12 @@
 """The paper's statements as checks on results: held, not held, or not known yet (Sec. 3.3, 4, App. C, D).
 
-``claims.toml`` lists them, fixed before the runs; a claim names a kind of check, a key of `CHECKS`, and its
-parameters.
+``claims.toml`` lists them, fixed before the runs but for those that say that they are late; a claim names a kind
+of check, a key of `CHECKS`, and its parameters.
 """
 
 import inspect
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from .checks import CHECKS
 from .outcomes import Study
 from .scales import OWN
 
-__all__ = ["CLAIMS", "Claim", "Verdict", "judge", "judge_all", "load_claims"]
+__all__ = ["CLAIMS", "Claim", "Verdict", "judge", "judge_all", "load_claims", "summary"]
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 _ELSEWHERE = "It is about the paper's data sets, and these results are of other data."
 _KEYS = ("id", "statement", "where", "check", "with")
+_LATE = "late"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Claim:
         A kind of check, a key of `CHECKS`.
     parameters
         What the check is called with.
+    late
+        Whether it was written after the runs, so that its bar was set with their outcome in sight.
     """
 
     id: str
@@ -46,6 +50,7 @@ class Claim:
     where: str
     check: str
     parameters: dict[str, Any]
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Verdict:
 
     Attributes
     ----------
-    id, statement, where
+    id, statement, where, late
         Those of the claim.
     held
         Whether it held; None where results are missing, or cannot tell.
@@ -67,6 +72,7 @@ class Verdict:
     held: bool | None
     figures: str
     where: str = ""
+    late: bool = False
 
 
 def load_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
@@ -108,12 +114,12 @@ def judge(claim: Claim, study: Study) -> Verdict:
     try:
         held, figures = CHECKS[claim.check](study, **claim.parameters)
     except NotReady as error:
-        return Verdict(claim.id, claim.statement, None, str(error), claim.where)
+        return Verdict(claim.id, claim.statement, None, str(error), claim.where, claim.late)
     except MIHashError:
         raise
     except KeyError as error:
         raise InvalidInput(f"The claim {claim.id!r} is about {error}, which its results do not have.") from error
-    return Verdict(claim.id, claim.statement, bool(held), figures, claim.where)
+    return Verdict(claim.id, claim.statement, bool(held), figures, claim.where, claim.late)
 
 
 def judge_all(results: Path, scale: str, path: Path = CLAIMS) -> list[Verdict]:
@@ -127,21 +133,46 @@ def judge_all(results: Path, scale: str, path: Path = CLAIMS) -> list[Verdict]:
     """
     claims = load_claims(path)
     if scale == OWN:
-        return [Verdict(claim.id, claim.statement, None, _ELSEWHERE, claim.where) for claim in claims]
+        return [Verdict(claim.id, claim.statement, None, _ELSEWHERE, claim.where, claim.late) for claim in claims]
     study = Study(results, scale)
     return [judge(claim, study) for claim in claims]
 
 
+def summary(verdicts: Sequence[Verdict], scale: str) -> str:
+    """Return how many claims held, those that were added after the runs counted apart.
+
+    Examples
+    --------
+    >>> early, late = Verdict("a", "A", True, ""), Verdict("b", "B", False, "", late=True)
+    >>> summary([early, late], "full")
+    '1 of 1 claims held of those fixed before the runs, 0 of 1 of those added afterwards; 0 cannot be told ...'
+    """
+    if scale == OWN:
+        return f"The paper's {len(verdicts)} claims are about its own data sets: none is evaluated on these."
+    counts = []
+    for late in (False, True):
+        told = [verdict.held for verdict in verdicts if verdict.late == late and verdict.held is not None]
+        counts.append((sum(told), len(told)))
+    (held, n), (late_held, n_late) = counts
+    return (
+        f"{held} of {n} claims held of those fixed before the runs, {late_held} of {n_late} of those added "
+        f"afterwards; {len(verdicts) - n - n_late} cannot be told from these runs."
+    )
+
+
 def _claim(entry: dict[str, Any], file: str) -> Claim:
-    unknown, missing = sorted(set(entry) - set(_KEYS)), [key for key in _KEYS if key not in entry]
+    unknown, missing = sorted(set(entry) - {*_KEYS, _LATE}), [key for key in _KEYS if key not in entry]
     if unknown or missing:
         name = entry.get("id", "without an id")
         raise InvalidInput(
             f"The claim {name!r} in {file} must have {', '.join(_KEYS)} and no more; "
             f"got {', '.join(entry) or 'nothing'}."
         )
+    late = entry.get(_LATE, False)
+    if not isinstance(late, bool):
+        raise InvalidInput(f"`late` of the claim {entry['id']!r} in {file} must be true or false; got {late!r}.")
     validation.choice(f"check of {entry['id']}", entry["check"], tuple(CHECKS))
-    claim = Claim(entry["id"], entry["statement"], entry["where"], entry["check"], entry["with"])
+    claim = Claim(entry["id"], entry["statement"], entry["where"], entry["check"], entry["with"], late)
     signature = inspect.signature(CHECKS[claim.check])
     try:
         signature.bind(None, **claim.parameters)

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 N_BITS = 32
 N_MAPPINGS = 50
 N_QUERIES = 100
-MOST_ITEMS = 60_000
+MOST_ITEMS = 120_000  # all of Tiny-ImageNet, which stands for Places205
 _MAPPING = 3  # the purposes 0 to 2 are those of a split
 
 
@@ -47,7 +47,7 @@ def run_correlation(name: str, results: Path, scale: str, data: Path | None = No
     """Measure 50 random mappings on a data set, and write what they gave; return the file.
 
     A file that is there stays as it is. The queries are a tenth of the rows where that is less than 100; the table
-    is a random part of 60,000 rows where there are more. Without labels, the nearest 5 % of the table are the
+    is a random part of 120,000 rows where there are more. Without labels, the nearest 5 % of the table are the
     neighbours of a query.
 
     Parameters

@@ -19,20 +19,31 @@ from .. import validation
 from ..errors import InvalidInput, StoreError, UnknownName
 from ..online import learner_class
 from ..trigger import FixedRate, Trigger, TriggerUpdate
-from .sources import DATASETS, Source, check_dataset, find_source, is_file
+from .results import root_and_seed
+from .sources import DATASETS, Source, check_dataset, find_source, is_file, needs_folder
 
 __all__ = [
     "DEFINITIONS",
     "Definition",
     "Run",
+    "check_arguments",
     "definition_names",
     "load_definition",
     "load_parameters",
+    "reproduce_command",
     "tuned_arguments",
 ]
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 _PARAMETERS = "parameters.toml"
+_DRAWS = {
+    "online": ("curves", "thetas", "intervals", "times", "reservoirs"),
+    "correlation": ("correlation",),
+    "distributions": ("distributions",),
+}
+_OF_STREAMS = ("bits", "thetas", "fixed", "intervals", "reservoirs", "trials", "parameters")
+_NOT_OBEYED = {"online": (), "correlation": ("methods", *_OF_STREAMS), "distributions": _OF_STREAMS}
+_NO_KEYS = ("name", "typed", "data")
 
 Parameters = tuple[tuple[str, Any], ...]
 
@@ -97,9 +108,9 @@ class Run:
         if self.parameters:
             text = json.dumps(self.parameters, sort_keys=True)
             method += f"-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
-        rule = "fixed-rate" if self.theta is None else f"theta-{self.theta:g}"
-        rule += "" if self.every == 1 else f"-every-{self.every:g}"
-        rule += "" if self.share == 1 else f"-reservoir-{self.share:g}"
+        rule = "fixed-rate" if self.theta is None else f"theta-{_shortest(self.theta)}"
+        rule += "" if self.every == 1 else f"-every-{_shortest(self.every)}"
+        rule += "" if self.share == 1 else f"-reservoir-{_shortest(self.share)}"
         folder = Path("timed" if self.timed else "", self.dataset, f"{self.n_bits}-bits", method)
         return folder / f"trial-{self.trial}" / f"{rule}.json"
 
@@ -133,6 +144,12 @@ class Definition:
         Reservoir sizes in units of the protocol's.
     trials
         How many random divisions and orders.
+    parameters
+        Arguments of methods, by method, that come before those that were tuned.
+    typed
+        What stands after ``mihash reproduce`` for it; nothing stands for its name.
+    data
+        The folder of features that was given, which the command for missing results names.
     """
 
     name: str
@@ -148,18 +165,40 @@ class Definition:
     reservoirs: tuple[float, ...] = (1.0,)
     trials: int = 3
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    typed: tuple[str, ...] = field(default=(), compare=False)
+    data: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Check every value."""
-        validation.choice("kind", self.kind, ("online", "correlation", "distributions"))
-        validation.choice(
-            "draws",
-            self.draws,
-            ("curves", "thetas", "intervals", "times", "reservoirs", "correlation", "distributions"),
-        )
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidInput(f"`title` must be a text; got {self.title!r}.")
+        validation.choice("kind", self.kind, tuple(_DRAWS))
+        validation.choice(f"draws` of the kind `{self.kind}", self.draws, _DRAWS[self.kind])
+        if not isinstance(self.fixed, bool):
+            raise InvalidInput(f"`fixed` must be true or false; got {self.fixed!r}.")
+        validation.integer("trials", self.trials, minimum=1)
+        self._check_lists()
+        if not isinstance(self.parameters, dict):
+            raise InvalidInput(f"`parameters` must be a table for each method; got {self.parameters!r}.")
+        for method, arguments in self.parameters.items():
+            if method not in self.methods:
+                known = ", ".join(self.methods)
+                raise InvalidInput(f"`parameters` must be of the methods {known}; got some of {method!r}.")
+            for n_bits in self.bits:
+                check_arguments(method, n_bits, arguments)
+
+    def _check_lists(self) -> None:
+        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs"):
+            if not isinstance(getattr(self, key), tuple | list):
+                raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
+        for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
+            if not getattr(self, key):
+                raise InvalidInput(f"`{key}` must not be empty for the kind {self.kind!r}; name at least one.")
         for name in self.datasets:
             check_dataset(name)
         for name in self.methods:
+            if not isinstance(name, str):
+                raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")
             learner_class(name)
         for n_bits in self.bits:
             validation.integer("bits", n_bits, minimum=1)
@@ -167,7 +206,10 @@ class Definition:
             validation.number("thetas", theta, finite=False)
         for value in (*self.intervals, *self.reservoirs):
             validation.number("intervals and reservoirs", value, above=0)
-        validation.integer("trials", self.trials, minimum=1)
+        for key in ("methods", "bits", "thetas", "intervals", "reservoirs"):
+            values = getattr(self, key)
+            if len(set(values)) < len(values):
+                raise InvalidInput(f"`{key}` must not name a value twice; got {list(values)}.")
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -192,10 +234,17 @@ class Definition:
         Table 4: theta on CIFAR-10, 32 bits; here on labelme, mine.npz
         """
         names = ", ".join(Path(name).name for name in datasets)
-        return replace(self, datasets=tuple(datasets), title=f"{self.title}; here on {names}")
+        return replace(
+            self,
+            datasets=tuple(datasets),
+            title=f"{self.title}; here on {names}",
+            typed=(*(self.typed or (self.name,)), *(word for name in datasets for word in ("--dataset", name))),
+        )
 
     def command(self, results: Path, scale: str) -> str:
         """Return what to type for its results.
+
+        The seed is that of the folder, which `mihash.experiments.results.seeded` named after it.
 
         Examples
         --------
@@ -203,13 +252,11 @@ class Definition:
         'mihash reproduce table4 --scale small'
         >>> load_definition("table4").on(["mine.npz"]).command(Path("/tmp/r"), "own")
         'mihash reproduce table4 --dataset mine.npz --results /tmp/r'
+        >>> load_definition("table4").command(Path("results/seed-3"), "small")
+        'mihash reproduce table4 --scale small --seed 3'
         """
-        words = ["mihash", "reproduce", self.name]
-        if any(map(is_file, self.datasets)):
-            words += [word for name in self.datasets for word in ("--dataset", name)]
-        if not all(map(is_file, self.datasets)):
-            words += ["--scale", scale]
-        return shlex.join(words + ([] if results == Path("results") else ["--results", str(results)]))
+        only_files = all(map(is_file, self.datasets))
+        return reproduce_command(self.typed or (self.name,), results, None if only_files else scale, self.data)
 
     def runs(self, parameters: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Run]:
         """Yield every run; ``parameters`` holds each method's arguments by data set."""
@@ -232,8 +279,51 @@ def definition_names() -> list[str]:
     return sorted(file.stem for file in DEFINITIONS.glob("*.toml") if file.name != _PARAMETERS)
 
 
+def reproduce_command(
+    typed: Sequence[str], results: Path, scale: str | None = None, data: Path | None = None
+) -> str:
+    """Return a whole ``mihash reproduce`` command; without a scale it is one for files alone.
+
+    At full scale it names the folder of features, unless ``MIHASH_DATA`` does.
+
+    Examples
+    --------
+    >>> reproduce_command(["--all"], Path("out/seed-1"), "full", Path("features"))
+    'mihash reproduce --all --scale full --data features --results out --seed 1'
+    """
+    words = ["mihash", "reproduce", *typed, *([] if scale is None else ["--scale", scale])]
+    if scale is not None and needs_folder(scale, data):
+        words += ["--data", "FOLDER" if data is None else str(data)]
+    root, seed = root_and_seed(results)
+    words += [] if root == Path("results") else ["--results", str(root)]
+    return shlex.join(words + (["--seed", str(seed)] if seed else []))
+
+
+def check_arguments(method: str, n_bits: int, arguments: Any) -> None:
+    """Refuse arguments that a method does not have, or that it refuses; length and seed are not among them.
+
+    Examples
+    --------
+    >>> check_arguments("hmoh", 32, {"rate": 0.5})
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
+    """
+    cls = learner_class(method)
+    if not isinstance(arguments, dict):
+        raise InvalidInput(f"`parameters` of {method} must be a table of its arguments; got {arguments!r}.")
+    known = [name for name in cls(n_bits, seed=0).parameters() if name not in ("n_bits", "seed")]
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        among = f"among {', '.join(known)}" if known else "empty, for it has none"
+        raise InvalidInput(f"`parameters` of {method} must be {among}; got {', '.join(unknown)}.")
+    try:
+        cls(n_bits, seed=0, **arguments)
+    except TypeError as error:
+        raise InvalidInput(f"`parameters` of {method} must be numbers and texts: {error}.") from error
+
+
 def load_definition(path: Path | str) -> Definition:
-    """Read a definition by name, or from a file; unknown keys are refused.
+    """Read a definition by name, or from a file; unknown keys are refused, and those that its kind does not obey.
 
     The path of a data file in it is taken from the folder of the definition.
 
@@ -248,7 +338,7 @@ def load_definition(path: Path | str) -> Definition:
         if not file.exists():
             raise UnknownName(f"There is no experiment {str(path)!r}; known: {', '.join(definition_names())}.")
     values = _read(file)
-    known_keys = {each.name: each for each in fields(Definition) if each.name != "name"}
+    known_keys = {each.name: each for each in fields(Definition) if each.name not in _NO_KEYS}
     unknown = sorted(set(values) - set(known_keys))
     if unknown:
         raise InvalidInput(
@@ -261,6 +351,13 @@ def load_definition(path: Path | str) -> Definition:
     ]
     if missing:
         raise InvalidInput(f"{file.name} must have {', '.join(missing)}.")
+    ignored = [key for key in _NOT_OBEYED.get(str(values["kind"]), ()) if key in values]
+    if values["kind"] == "distributions" and values.get("trials") == 1:
+        ignored.remove("trials")  # which is what it makes
+    if ignored:
+        raise InvalidInput(
+            f"{file.name} is of the kind {values['kind']!r}, which knows no {', '.join(ignored)}. Leave them out."
+        )
     lists: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
     }
@@ -269,7 +366,10 @@ def load_definition(path: Path | str) -> Definition:
             raise InvalidInput(f"`{key}` in {file.name} must be a list; got {value!r}.")
     if "datasets" in lists:
         lists["datasets"] = tuple(str(file.parent / name) if is_file(name) else name for name in lists["datasets"])
-    return Definition(name=file.stem, **lists)
+    try:
+        return Definition(name=file.stem, typed=(str(path),), **lists)
+    except InvalidInput as error:
+        raise InvalidInput(f"{file.name}: {error}") from error
 
 
 def load_parameters() -> dict[str, dict[str, dict[str, Any]]]:
@@ -291,6 +391,12 @@ def tuned_arguments(
     common = {key: value for key, value in found.items() if not isinstance(value, dict)}
     own: dict[str, Any] = found.get(str(n_bits), {})
     return common | own
+
+
+def _shortest(value: float) -> str:
+    """Return the shortest text that is this number and no other."""
+    text = f"{value:g}"
+    return text if float(text) == value else repr(float(value))
 
 
 def _read(file: Path) -> dict[str, Any]:

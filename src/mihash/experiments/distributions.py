@@ -18,7 +18,7 @@ from ..ranking import distance_distributions, mean_average_precision
 from ..trigger import TriggerUpdate
 from .correlation import query_information
 from .definition import load_parameters, tuned_arguments
-from .passes import learn_once
+from .passes import learn_once, pass_seed
 from .results import versions, write_result
 from .scales import stage
 from .sources import find_source
@@ -85,12 +85,12 @@ def run_distributions(
     with one_thread():
         made = learn_once(
             split,
-            learner_class(method)(N_BITS, seed=TRIAL, **parameters),
+            learner_class(method)(N_BITS, seed=pass_seed(TRIAL, seed), **parameters),
             [TriggerUpdate(THETA, protocol.interval)],
             np.array([n_stream], dtype=np.int64),
             reservoir_size=min(n_stream, protocol.reservoir_size),
             top=protocol.top,
-            seed=TRIAL,
+            seed=pass_seed(TRIAL, seed),
         )
         codes = [_encode(split, mapping) for mapping in (made.first, made.branches[0].snapshot)]
     information = [query_information(*each, split.relevant, N_BITS) for each in codes]

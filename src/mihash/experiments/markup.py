@@ -33,8 +33,10 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
-def to_html(table: Table) -> str:
+def to_html(table: Table, caption: bool = True) -> str:
     """Return a table as a fragment of HTML; cells of numbers have the class ``number``.
+
+    Where a heading above it has the title already, it needs no caption.
 
     Examples
     --------
@@ -55,7 +57,7 @@ def to_html(table: Table) -> str:
 
     lines = [
         "<table>",
-        f"<caption>{escape(table.title)}</caption>",
+        *([f"<caption>{escape(table.title)}</caption>"] if caption else []),
         f"<thead>{line('th', table.columns)}</thead>",
         "<tbody>",
         *(line("td", row) for row in table.rows),

@@ -9,10 +9,23 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import CorruptStore, NotReady
-from .definition import Definition, Run, load_definition, load_parameters
-from .results import read_result
+from .correlation import correlation_path
+from .definition import Definition, Run, load_definition, load_parameters, reproduce_command
+from .distributions import distributions_path
+from .results import check_origin, check_shape, read_result, root_and_seed
+from .sources import Source, data_name
 
-__all__ = ["MEASURES", "NO_CASES", "SHARED_TIMES", "Outcome", "Study", "outcomes", "timed_alone"]
+__all__ = [
+    "MEASURES",
+    "NO_CASES",
+    "SHARED_TIMES",
+    "Outcome",
+    "Study",
+    "check_run",
+    "missing_files",
+    "outcomes",
+    "timed_alone",
+]
 
 MEASURES = ("updates", "area", "final", "learning_s", "deciding_s")
 NO_CASES = "none of its methods can do without labels, and its data sets have none."
@@ -20,6 +33,37 @@ SHARED_TIMES = (
     "They were taken in passes shared with other triggers, which overstates learning and understates what the "
     "trigger adds. Run `{command}` into an empty folder, before the others."
 )
+_NUMBER = (int, float)
+_TIMES = {"learning_s": _NUMBER, "deciding_s": _NUMBER}
+_RUN = {
+    "updates": _NUMBER,
+    "area": _NUMBER,
+    "final": _NUMBER,
+    "precisions": [_NUMBER],
+    "data": (str,),
+    "protocol": {
+        "rows": (int,),
+        "interval": (int,),
+        "reservoir_size": (int,),
+        "top": (int, type(None)),
+    },
+    "examples": [_NUMBER],
+    "updated_at": [_NUMBER],
+    "times": _TIMES,
+}
+_PART = {"p_pos": [_NUMBER], "p_neg": [_NUMBER], "mi": _NUMBER}
+_ALL_QUERIES = _PART | {"map": _NUMBER}
+_FILES = {
+    "correlation": {
+        **{key: [_NUMBER] for key in ("mi", "ap", "dcg", "ndcg")},
+        "pearson": dict.fromkeys(("ap", "dcg", "ndcg"), _NUMBER),
+    },
+    "distributions": {
+        "before": _ALL_QUERIES,
+        "after": _ALL_QUERIES,
+        "one_query": {"bad": _PART, "good": _PART},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -64,6 +108,17 @@ class Outcome:
         return np.array([trial["precisions"] for trial in self.trials])
 
 
+def check_run(path: Path, result: dict[str, Any], source: Source, scale: str, seed: int) -> None:
+    """Refuse the result of a run that is not whole, or that has another seed, scale or data."""
+    check_shape(path, result, _RUN)
+    n_points, n_values = len(result["examples"]), len(result["precisions"])
+    if not n_points or n_points != n_values:
+        raise CorruptStore(
+            f"{path} has {n_values} precisions at {n_points} examples. Remove it, and it is made again."
+        )
+    check_origin(path, result, seed=seed, scale=scale, data=data_name(source, scale))
+
+
 def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Outcome]:
     """Return what the runs of a definition gave, by the run of the first trial.
 
@@ -71,6 +126,8 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Out
     ------
     NotReady
         Where results are missing; the message names the command that makes them.
+    StoreError
+        Where one was made with another seed than the folder's, at another scale or of other data, or is corrupt.
 
     Examples
     --------
@@ -82,6 +139,7 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Out
     """
     trials: dict[Run, list[dict[str, Any]]] = {}
     n_runs, n_missing = 0, 0
+    seed, sources = root_and_seed(results)[1], {source.name: source for source in definition.sources}
     for run in definition.runs(load_parameters()):
         path = results / scale / run.path
         result = read_result(path)
@@ -89,12 +147,7 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Out
         if result is None:
             n_missing += 1
             continue
-        try:
-            for name in ("updates", "area", "final", "precisions", "data", "protocol", "examples"):
-                _ = result[name]
-            _ = result["times"]["learning_s"], result["times"]["deciding_s"]
-        except KeyError as error:
-            raise CorruptStore(f"{path} has no {error}. Remove it, and it is made again.") from error
+        check_run(path, result, sources[run.dataset], scale, seed)
         trials.setdefault(replace(run, trial=0), []).append(result)
     if n_missing:
         raise NotReady(
@@ -104,6 +157,35 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Out
     if not n_runs:
         raise NotReady(f"{definition.name} has nothing to run: {NO_CASES}")
     return {run: Outcome(run, tuple(found)) for run, found in trials.items()}
+
+
+def missing_files(definition: Definition, results: Path, scale: str) -> list[Source]:
+    """Return the data sets of which a definition that is no stream has no result yet; those there are checked.
+
+    Examples
+    --------
+    >>> from mihash.experiments.definition import load_definition
+    >>> [source.name for source in missing_files(load_definition("figure6"), Path("nowhere"), "smoke")]
+    ['cifar10']
+    """
+    paths: list[tuple[Source, Path]] = []
+    if definition.kind == "correlation":
+        paths = [(source, correlation_path(results, scale, source.name)) for source in definition.sources]
+    elif definition.kind == "distributions":
+        paths = [
+            (source, distributions_path(results, scale, source.name, method))
+            for source, method in definition.cases
+        ]
+    missing = []
+    for source, path in paths:
+        result = read_result(path)
+        if result is None:
+            missing.append(source)
+            continue
+        check_shape(path, result, _FILES[definition.kind])
+        seed = root_and_seed(results)[1]
+        check_origin(path, result, seed=seed, scale=scale, data=data_name(source, scale))
+    return missing
 
 
 def timed_alone(definition: Definition, results: Path, scale: str) -> bool:
@@ -124,7 +206,8 @@ def timed_alone(definition: Definition, results: Path, scale: str) -> bool:
         times: dict[bool, set[float]] = {True: set(), False: set()}
         for path in folder.glob("*.json"):
             result = read_result(path) or {}
-            times[path in own].add(result.get("times", {}).get("learning_s"))
+            check_shape(path, result, {"times": _TIMES})
+            times[path in own].add(result["times"]["learning_s"])
         if times[True] & times[False]:
             return False
     return True
@@ -158,5 +241,8 @@ class Study:
         path = self.results.joinpath(self.scale, *parts)
         result = read_result(path)
         if result is None:
-            raise NotReady(f"There is no {path}. Run `mihash reproduce --all --scale {self.scale}`.")
+            command = reproduce_command(["--all"], self.results, self.scale)
+            raise NotReady(f"There is no {path}. Run `{command}`.")
+        check_shape(path, result, _FILES.get(parts[0], {}), partly=True)
+        check_origin(path, result, seed=root_and_seed(self.results)[1], scale=self.scale)
         return result

@@ -21,7 +21,7 @@ from ..ranking import mean_average_precision
 from ..reservoir import Reservoir
 from ..trigger import Trigger
 
-__all__ = ["Branch", "Pass", "learn_once"]
+__all__ = ["Branch", "Pass", "learn_once", "pass_seed"]
 
 Progress = Callable[[int, int], None]
 
@@ -168,6 +168,17 @@ def learn_once(
             branch.precisions.append(measured[key])
         progress(done, len(X))
     return Pass(checkpoints.tolist(), branches, first, learning.current, learning_s)
+
+
+def pass_seed(trial: int, seed: int) -> int:
+    """Return what seeds the learner and the reservoir of a trial: another for every trial and seed.
+
+    Examples
+    --------
+    >>> pass_seed(2, seed=0), pass_seed(2, seed=1)
+    (2, 1002)
+    """
+    return trial + 1000 * seed
 
 
 def _precision(split: Split, mapping: HashMapping, top: int | None) -> float:

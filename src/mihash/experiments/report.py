@@ -5,16 +5,17 @@ It reads result files and figures only; making it again recomputes nothing.
 
 import base64
 import html
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InvalidInput, NotReady
 from ..state import replace_file
-from .claims import Verdict, judge_all
+from .claims import Verdict, judge_all, summary
 from .definition import Definition
 from .figures import draw_figure
 from .markup import to_html, to_markdown
+from .outcomes import missing_files
 from .scales import OWN
 from .tables import Table, make_table
 
@@ -22,12 +23,12 @@ __all__ = ["Section", "make_report"]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #1a7f4b; --bad: #b3261e; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
-table { border-collapse: collapse; font-size: .85rem; display: block; overflow-x: auto; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-td.text { text-align: left; white-space: normal; }
+table { border-collapse: collapse; font-size: .8rem; display: block; overflow-x: auto; }
+th, td { padding: .25rem .45rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; } .number { text-align: right; }
+td.text { white-space: normal; }
 figure { margin: 1rem 0; background: #fff; } img { max-width: 100%; height: auto; display: block; }
 .held { color: var(--good); font-weight: 600; } .not { color: var(--bad); font-weight: 600; }
 .open { opacity: .6; }
@@ -62,28 +63,27 @@ def make_report(definitions: Sequence[Definition], results: Path, scale: str) ->
 
 def _section(definition: Definition, results: Path, scale: str) -> Section:
     table, figure, missing = None, None, None
-    try:
-        drawn = draw_figure(definition, results, scale)
-        figure = drawn[0] if drawn else None
-    except NotReady as error:
-        missing = str(error)
+    missing_files(definition, results, scale)  # what is there is checked before it is drawn, as a table does
     try:
         table = make_table(definition, results, scale)
     except NotReady as error:
         missing = str(error)
     except InvalidInput:
         pass  # a figure alone
+    try:
+        drawn = draw_figure(definition, results, scale)
+        figure = drawn[0] if drawn else None
+    except NotReady as error:
+        missing = missing or str(error)
     return Section(definition, table, figure, missing)
 
 
-def _summary(verdicts: Sequence[Verdict], scale: str) -> str:
-    if scale == OWN:
-        return f"The paper's {len(verdicts)} claims are about its own data sets: none is evaluated on these."
-    held = sum(verdict.held is True for verdict in verdicts)
-    failed = sum(verdict.held is False for verdict in verdicts)
-    return (
-        f"{held} of {held + failed} claims held; {len(verdicts) - held - failed} cannot be told from these runs."
-    )
+def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list[Verdict]]]:
+    """Yield the claims that were fixed before the runs, and those that were added afterwards."""
+    for title, late in (("Fixed before the runs", False), ("Added after the runs", True)):
+        group = [verdict for verdict in verdicts if verdict.late == late]
+        if group and scale != OWN:
+            yield title, group
 
 
 def _word(verdict: Verdict) -> str:
@@ -98,36 +98,38 @@ def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: st
         f"<h1>{_heading(scale)}</h1>",
         f"<p>{_about(scale)}</p><nav><a href='#claims'>claims</a>",
         *(f"<a href='#{each.definition.name}'>{each.definition.name}</a>" for each in sections),
-        f"</nav><h2 id='claims'>Claims</h2><p>{_summary(verdicts, scale)}</p>",
+        f"</nav><h2 id='claims'>Claims</h2><p>{summary(verdicts, scale)}</p>",
     ]
-    if scale != OWN:
+    for title, group in _groups(verdicts, scale):
+        parts.append(f"<h3>{title}</h3>")
         parts.append("<table><tr><th>claim</th><th>verdict</th><th>figures</th><th>in the paper</th></tr>")
-        for verdict in verdicts:
+        for verdict in group:
             style = {True: "held", False: "not", None: "open"}[verdict.held]
             cells = [html.escape(text) for text in (verdict.statement, verdict.figures, verdict.where)]
             parts.append(
                 f"<tr><td class='text'>{cells[0]}</td><td class='{style}'>{_word(verdict)}</td>"
-                f"<td class='text'>{cells[1]}</td><td>{cells[2]}</td></tr>"
+                f"<td class='text'>{cells[1]}</td><td class='text'>{cells[2]}</td></tr>"
             )
         parts.append("</table>")
     for each in sections:
-        parts.append(f"<h2 id='{each.definition.name}'>{html.escape(each.definition.title)}</h2>")
+        title = each.definition.title
+        heading = title.partition(":")[0] if each.figure is not None else title  # a figure has the whole one
+        parts.append(f"<h2 id='{each.definition.name}'>{html.escape(heading)}</h2>")
         if each.missing:
             parts.append(f"<p class='open'>{html.escape(each.missing)}</p>")
         if each.figure is not None:
             data = base64.b64encode(each.figure.read_bytes()).decode()
-            title = html.escape(each.definition.title)
-            parts.append(f"<figure><img alt='{title}' src='data:image/png;base64,{data}'></figure>")
+            parts.append(f"<figure><img alt='{html.escape(title)}' src='data:image/png;base64,{data}'></figure>")
         if each.table is not None:
-            parts.append(to_html(each.table))
+            parts.append(to_html(each.table, caption=False))
     return "\n".join([*parts, "</body></html>"]) + "\n"
 
 
 def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> str:
-    lines = [f"# {_heading(scale)}", "", _about(scale), "", "## Claims", "", _summary(verdicts, scale)]
-    if scale != OWN:
-        lines += ["", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-        lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in verdicts]
+    lines = [f"# {_heading(scale)}", "", _about(scale), "", "## Claims", "", summary(verdicts, scale)]
+    for title, group in _groups(verdicts, scale):
+        lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
+        lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in group]
     for each in sections:
         lines += ["", f"## {each.definition.title}", ""]
         if each.missing:
@@ -148,7 +150,8 @@ def _about(scale: str) -> str:
         "smoke": "All three data sets are stood in for by scikit-learn's digits: this shows that everything runs, "
         "not what the paper measured.",
         "small": "The three data sets are generated, with the shapes of the paper's and fewer rows.",
-        "full": "The features stand in for the paper's own, at its sizes: compare order, ratios and signs.",
+        "full": "The features stand in for the paper's own, at its sizes but for the table of Places205: "
+        "compare order, ratios and signs.",
         OWN: "Each file is used whole, divided in the paper's proportions; the paper has no numbers for it.",
     }
     return what[scale]

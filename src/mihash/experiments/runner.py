@@ -7,17 +7,20 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import validation
 from ..datasets import checkpoints
-from ..errors import InvalidInput, StoreError
+from ..errors import StoreError
 from ..kernels import one_thread
 from ..online import learner_class
 from .definition import Definition, Run, load_parameters
-from .passes import Pass, learn_once
-from .results import machine, versions, write_result
+from .outcomes import check_run
+from .passes import Pass, learn_once, pass_seed
+from .results import machine, read_result, versions, write_result
 from .scales import Stage, stage
 from .sources import Source, find_source
 
@@ -58,6 +61,9 @@ def pending(
 ) -> list[Task]:
     """Return the passes that definitions need and whose results are not all there, the longest first.
 
+    A result that is there and is not whole, or was made with another seed, at another scale or of other data, is
+    refused.
+
     Examples
     --------
     >>> from mihash.experiments.definition import load_definition
@@ -71,8 +77,12 @@ def pending(
     for definition in definitions:
         sources |= {source.name: source for source in definition.sources}
         for run in definition.runs(parameters):
-            if not (results / scale / run.path).exists():
+            path = results / scale / run.path
+            result = read_result(path)
+            if result is None:
                 passes[run.learning].add(run)
+            else:
+                check_run(path, result, sources[run.dataset], scale, seed)
     order = {run: _sort_key(run) for runs in passes.values() for run in runs}
     tasks = [
         Task(
@@ -99,7 +109,7 @@ def run_task(task: Task) -> float:
     split = where.split(run.trial)
     size = max(2, min(len(split.stream), round(run.share * where.protocol.reservoir_size)))
     points = checkpoints(len(split.stream), min(N_CHECKPOINTS, len(split.stream)), seed=task.seed, trial=run.trial)
-    learner = learner_class(run.method)(run.n_bits, seed=run.trial, **dict(run.parameters))
+    learner = learner_class(run.method)(run.n_bits, seed=pass_seed(run.trial, task.seed), **dict(run.parameters))
     with one_thread():
         made = learn_once(
             split,
@@ -108,7 +118,7 @@ def run_task(task: Task) -> float:
             points,
             reservoir_size=size,
             top=where.protocol.top,
-            seed=run.trial,
+            seed=pass_seed(run.trial, task.seed),
         )
     for index, each in enumerate(task.runs):
         write_result(
@@ -123,8 +133,7 @@ def run_tasks(
     progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
 ) -> None:
     """Make passes on several processes; what is finished stays, so an interrupted run goes on where it was."""
-    if processes < 1:
-        raise InvalidInput(f"`processes` must be at least 1; got {processes}.")
+    validation.integer("processes", processes, minimum=1)
     total, done = sum(task.cost for task in tasks), 0.0
     if processes == 1:
         for task in tasks:
@@ -146,6 +155,11 @@ def run_tasks(
                     future.result()
                     done += task.cost
                     progress(done, total, str(task))
+        except BrokenProcessPool as error:
+            raise StoreError(
+                "A process was killed while it worked, perhaps for want of memory. Run the same command again: "
+                "what is finished stays. Fewer --processes take less memory."
+            ) from error
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -70,7 +70,7 @@ def scale_of(definitions: Iterable[Definition], scale: str) -> str:
     >>> scale_of([load_definition("table4").on(["mine.npz"])], "smoke")
     'own'
     """
-    validation.choice("scale", scale, (*SCALES, OWN))
+    validation.choice("scale", scale, SCALES)
     return OWN if all(is_file(name) for each in definitions for name in each.datasets) else scale
 
 

@@ -1,16 +1,27 @@
 """Which data sets experiments run on: the paper's three by name, or a file of the user's by its path."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..datasets import has_labels
+from ..datasets import STAND_INS, has_labels
+from ..datasets.catalog import VARIABLE
 from ..datasets.files import SUFFIXES
 from ..errors import InvalidInput, StoreError
 
-__all__ = ["DATASETS", "Source", "check_dataset", "find_source", "is_file"]
+__all__ = [
+    "DATASETS",
+    "Source",
+    "check_dataset",
+    "check_folder",
+    "data_name",
+    "find_source",
+    "is_file",
+    "needs_folder",
+]
 
 DATASETS = ("cifar10", "places205", "labelme")
 _WITHOUT_LABELS = ("labelme",)
@@ -67,6 +78,51 @@ def check_dataset(dataset: Any) -> str:
     raise InvalidInput(
         f"`datasets` must be one of {known}, or the path of a file ({', '.join(SUFFIXES)}); got {dataset!r}."
     )
+
+
+def needs_folder(scale: str, data: Path | None) -> bool:
+    """Tell whether the folder of features must be typed: at full scale, where the environment does not name it.
+
+    Examples
+    --------
+    >>> needs_folder("smoke", None), needs_folder("full", Path("features"))
+    (False, True)
+    """
+    return scale == "full" and (data is not None or not os.environ.get(VARIABLE))
+
+
+def check_folder(source: Source, scale: str, data: Path | None) -> None:
+    """Refuse a missing folder of features, or one without the file of a data set, before anything is run.
+
+    Examples
+    --------
+    >>> check_folder(find_source("labelme"), "full", Path("nowhere"))
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `--data` must be the folder that holds gist22k.npz; got 'nowhere'.
+    """
+    if source.file is not None or scale != "full":
+        return
+    place, file = data or os.environ.get(VARIABLE), STAND_INS[source.name]
+    if not place:
+        raise InvalidInput(
+            f"`--scale full` needs the folder that holds {file}; give it as --data, or set {VARIABLE}."
+        )
+    if not (Path(place) / file).is_file():
+        raise InvalidInput(f"`--data` must be the folder that holds {file}; got {str(place)!r}.")
+
+
+def data_name(source: Source, scale: str) -> str:
+    """Return what a result calls its data: what stands for a data set at a scale.
+
+    Examples
+    --------
+    >>> [data_name(find_source("labelme"), scale) for scale in ("smoke", "small", "full")]
+    ['labelme (digits)', 'labelme-like', 'gist22k']
+    """
+    if source.file is not None:
+        return source.file.name
+    names = {"small": f"{source.name}-like", "full": Path(STAND_INS[source.name]).stem}
+    return names.get(scale, f"{source.name} (digits)")
 
 
 def find_source(dataset: str) -> Source:

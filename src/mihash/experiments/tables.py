@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import validation
+from .checks.groups import whole_batches
 from .definition import Definition, Run
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
 from .paper import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
@@ -69,7 +70,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     "Not the paper's features: CIFAR-10 is 'cifar10 (digits)', the shipped digits. Compare ..."
     """
     validation.choice("draws", definition.draws, tuple(_MAKERS))
-    found = outcomes(definition, results, scale)
+    made = outcomes(definition, results, scale)
+    found = {run: outcome for run, outcome in made.items() if whole_batches(run)}
     rows = [
         {
             "data set": dataset_title(outcome.run.dataset),
@@ -83,6 +85,9 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ())]
     if any(column.startswith("paper: ") for column in columns):
         notes += _PAPER_NOTES.get(definition.draws, ())
+    notes += _left_out(made, found)
+    if definition.draws == "thetas":
+        notes += _not_run(found)
     notes += slips(definition)
     if definition.draws == "times" and not timed_alone(definition, results, scale):
         notes.insert(
@@ -263,6 +268,28 @@ def _notes(found: Iterable[Outcome]) -> Iterable[str]:
         if name not in DATASET_NAMES:
             rows = trial["protocol"]["rows"]
             yield f"{name} is the file {trial['data']}, {rows:,} rows; the paper has no numbers for it."
+
+
+def _left_out(made: Found, found: Found) -> Iterable[str]:
+    """Yield the intervals that are left out."""
+    for run in made:
+        if run not in found and run.theta is not None:
+            yield (
+                f"{METHOD_NAMES[run.method]} at U x {run.every:g} was run and is left out: its batch is longer "
+                "than that U at the paper's sizes, and the paper has no U below a batch."
+            )
+
+
+def _not_run(found: Found) -> Iterable[str]:
+    """Yield what the paper prints of thresholds that are not run here."""
+    for run in {replace(run, theta=None): None for run in found}:
+        thetas = [each for each in found if replace(each, theta=None) == run]
+        for row in paper_rows("thetas", run.dataset, run.method, run.n_bits):
+            if not any(covers(row, each) for each in thetas):
+                yield (
+                    f"The paper has one more theta for {METHOD_NAMES[run.method]}, not run here: {row['theta']}, "
+                    f"{_count(row['updates'])} updates, AUC {row['area']:.3f}."
+                )
 
 
 def _origin(data: str) -> str:

@@ -19,10 +19,11 @@ from ..kernels import one_thread
 from ..online import learner_class
 from ..state import replace_file
 from ..trigger import TriggerUpdate
-from .passes import learn_once
-from .results import versions, write_result
-from .scales import OWN, stage
-from .sources import find_source
+from .definition import check_arguments
+from .passes import learn_once, pass_seed
+from .results import seeded, versions, write_result
+from .scales import OWN, SCALES, stage
+from .sources import check_folder, find_source
 
 __all__ = ["GRIDS", "Tuned", "as_definition", "parse_grid", "tune"]
 
@@ -83,7 +84,7 @@ def tune(
     grid
         Values to try for each argument; by default `GRIDS`.
     results
-        The folder of results; None keeps no file.
+        The folder of results, below which a seed other than 0 has its own; None keeps no file.
     trials
         How many divisions of the data are averaged over.
     progress
@@ -96,18 +97,21 @@ def tune(
     {'eta': 0.1}
     """
     cls, source = learner_class(method), find_source(dataset)
+    validation.choice("scale", scale, SCALES)
     scale = scale if source.file is None else OWN
+    n_bits = validation.integer("n_bits", n_bits, minimum=1)
+    trials = validation.integer("trials", trials, minimum=1)
+    seed = validation.integer("seed", seed, minimum=0)
+    values = GRIDS.get(method, {}) if grid is None else grid
+    settings = [dict(zip(values, choice, strict=True)) for choice in product(*values.values())]
+    if not settings:
+        raise InvalidInput(f"`grid` must have values for each argument; got {dict(values)}.")
+    for setting in settings:
+        check_arguments(method, n_bits, setting)  # a bad value is refused before anything is run
+    check_folder(source, scale, data)
     where = stage(dataset, scale, data, seed)
     if cls.needs_labels and where.dataset.y is None:
         raise InvalidInput(f"{cls.__name__} learns from class labels, and {where.dataset.name} has none.")
-    values = GRIDS.get(method, {}) if grid is None else grid
-    settings = [dict(zip(values, choice, strict=True)) for choice in product(*values.values())]
-    trials = validation.integer("trials", trials, minimum=1)
-    unknown = sorted(set(values) - set(cls(n_bits, seed=0).parameters()))
-    if unknown:
-        raise InvalidInput(f"{cls.__name__} has no parameters {', '.join(unknown)}; it has {cls(n_bits, seed=0)}.")
-    for setting in settings:
-        cls(n_bits, seed=0, **setting)  # a bad value is refused before anything is run
     scores: dict[int, list[float]] = {index: [] for index in range(len(settings))}
     for trial in range(trials):
         split = where.split(trial).validation(where.protocol.n_validation)
@@ -118,12 +122,12 @@ def tune(
             with one_thread():
                 made = learn_once(
                     split,
-                    cls(n_bits, seed=trial, **setting),
+                    cls(n_bits, seed=pass_seed(trial, seed), **setting),
                     [TriggerUpdate(0.0, where.protocol.interval)],
                     points,
                     reservoir_size=size,
                     top=where.protocol.top,
-                    seed=trial,
+                    seed=pass_seed(trial, seed),
                 )
             scores[index].append(made.branches[0].area)
     progress(trials * len(settings), trials * len(settings), "done")
@@ -132,10 +136,22 @@ def tune(
     )
     if results is None:
         return Tuned(dataset, method, n_bits, tuple(ranked))
-    path = results / scale / "tuning" / f"{source.name}-{method}-{n_bits}.toml"
+    path = seeded(results, seed) / scale / "tuning" / f"{source.name}-{method}-{n_bits}.toml"
     tuned = Tuned(dataset, method, n_bits, tuple(ranked), path)
-    listed = [{"parameters": setting, "area": area} for setting, area in tuned.scores]
-    write_result(path.with_suffix(".json"), {"data": where.dataset.name, "scores": listed, "versions": versions()})
+    write_result(
+        path.with_suffix(".json"),
+        {
+            "data": where.dataset.name,
+            "method": method,
+            "n_bits": n_bits,
+            "scale": scale,
+            "seed": seed,
+            "trials": trials,
+            "grid": {name: list(tried) for name, tried in values.items()},
+            "scores": [{"parameters": setting, "area": area} for setting, area in tuned.scores],
+            "versions": versions(),
+        },
+    )
     replace_file(path, as_definition(tuned).encode())
     return tuned
 
@@ -153,6 +169,10 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
         name, equals, values = text.partition("=")
         if not equals or not name or not values:
             raise InvalidInput(f"`--try` must be NAME=VALUE,VALUE,...; got {text!r}.")
+        if name.strip() in grid:
+            raise InvalidInput(
+                f"`--try` must name {name.strip()} once, with all its values; got {text!r} as well."
+            )
         grid[name.strip()] = [_value(value.strip()) for value in values.split(",")]
     return grid
 

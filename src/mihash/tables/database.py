@@ -1,10 +1,11 @@
 """The SQLite file of an index: its schema, one writer, any number of readers, and named errors.
 
-An index is a folder with ``index.db`` (SQLite in WAL mode, synchronous=FULL) and ``writer.db``, an empty SQLite
-file on which the one writer holds an exclusive lock that the operating system frees with the process. The tables
+An index is a folder with ``index.db`` (SQLite in WAL mode, synchronous=FULL) and ``writer.lock``, an empty file on
+which the one writer holds an exclusive lock that the operating system frees with the process. The tables
 are described in docs/format.md.
 """
 
+import os
 import sqlite3
 import threading
 import weakref
@@ -25,11 +26,16 @@ from ..errors import (
 from ..state import sync_folder
 from .settings import write_settings
 
-__all__ = ["DATABASE", "FORMAT", "Database"]
+try:
+    import fcntl
+except ImportError:  # pragma: no cover -- not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["DATABASE", "FORMAT", "Database", "WriterLock"]
 
 FORMAT = 1
 DATABASE = "index.db"
-_LOCK = "writer.db"
+_LOCK = "writer.lock"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _WAIT_S = 20.0
@@ -53,7 +59,7 @@ CREATE TABLE code (
     version INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, n INTEGER NOT NULL,
     digest BLOB NOT NULL, codes BLOB NOT NULL, PRIMARY KEY (version, first));
 CREATE TABLE checkpoint (through INTEGER PRIMARY KEY, state BLOB NOT NULL);
-CREATE TABLE source (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE source (name TEXT PRIMARY KEY, position INTEGER NOT NULL, seal INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -69,13 +75,17 @@ class Database:
     """
 
     def __init__(self, folder: Path, read_only: bool) -> None:
+        folder = folder.absolute()  # whoever changes the working directory later finds the same index
         self.folder, self.read_only = folder, read_only
         self.path = folder / DATABASE
         self.lock = threading.RLock()
+        self._process = os.getpid()
+        self._writing = False
+        self._written: Any = None  # the state of the file after the last change from here
         self._readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
         self._local = threading.local()
         self._closed = False
-        self._guard: sqlite3.Connection | None = None
+        self._guard: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._watch: sqlite3.Connection | None = None
         self._stamp: tuple[int, ...] | None = None  # of a file that is read as it lies
@@ -84,7 +94,7 @@ class Database:
                 raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
             with _translated(self.path):
                 if not read_only:
-                    self._guard = _locked(folder / _LOCK)
+                    self._guard = WriterLock(folder / _LOCK)
                     self._writer = self._connect()
                     _set_up(self._writer)
                     self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
@@ -100,13 +110,17 @@ class Database:
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any]) -> "Database":
         """Make the folder and an empty database in it; all of it or nothing."""
+        folder = folder.absolute()
         path = folder / DATABASE
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, _LOCK))]
         except OSError as error:
             raise StoreError(f"Cannot make the folder {folder}: {error}.") from error
+        if others:
+            raise InvalidInput(f"The folder of an index must be new or empty; {folder} holds {others[0]}.")
         with _translated(path):
-            guard = _locked(folder / _LOCK)
+            guard = WriterLock(folder / _LOCK)
             try:
                 connection = sqlite3.connect(path, isolation_level=None)
                 try:
@@ -129,20 +143,30 @@ class Database:
         if self.read_only:
             raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
         with self.lock, _translated(self.path):
+            self.check_open()
             connection = self._writer
             if connection is None:
                 raise NotReady("The index is closed.")
-            if connection.in_transaction:  # part of a larger one
+            if self._writing:  # part of a larger one
                 yield connection
                 return
-            connection.execute("BEGIN IMMEDIATE")
+            _end_stale(connection)
             try:
+                self._writing = True
+                connection.execute("BEGIN IMMEDIATE")
+                self._check_alone(connection)
                 yield connection
                 connection.execute("COMMIT")
             finally:
-                if connection.in_transaction:
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
+                self._writing = False
+                _end_stale(connection)
+
+    def _check_alone(self, connection: sqlite3.Connection) -> None:
+        """Raise where somebody else has written, against the lock; what is in memory is not of this file then."""
+        found = connection.execute("PRAGMA data_version").fetchone()
+        if self._written is not None and found != self._written:
+            raise StoreLocked(f"Somebody else has written to {self.folder}. Close this index and open it again.")
+        self._written = found
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -150,15 +174,17 @@ class Database:
         reader = self._reader()
         with reader.lock, _translated(self.path, reading=True):
             connection = reader.connection
-            if connection.in_transaction:
+            if reader.reading:  # part of a larger one
                 yield connection
                 return
-            connection.execute("BEGIN")
+            _end_stale(connection)
             try:
+                reader.reading = True
+                connection.execute("BEGIN")
                 yield connection
             finally:
-                with suppress(sqlite3.Error):
-                    connection.execute("COMMIT")
+                reader.reading = False
+                _end_stale(connection)
 
     def data_version(self) -> tuple[int, ...]:
         """Return a value that changes when somebody has committed something; one thread at a time may ask."""
@@ -219,23 +245,32 @@ class Database:
         with self.lock:
             for connection in (self._watch, self._writer, self._guard):
                 if connection is not None:
-                    with suppress(sqlite3.Error):
+                    with suppress(sqlite3.Error, OSError):
                         connection.close()
             self._watch = self._writer = self._guard = None
+
+    def __del__(self) -> None:
+        """Free the lock of an index that was dropped without `close`."""
+        with suppress(Exception):
+            self.close()
 
     def check_open(self) -> None:
         """Raise where the database was closed."""
         if self._closed:
             raise NotReady("The index is closed.")
+        if os.getpid() != self._process:
+            raise NotReady("The index was opened before this process was forked. Open it again in this process.")
 
     def _reader(self) -> "_Reader":
         self.check_open()
-        if self._stamp is not None:
-            with self.lock:
-                self._is_unchanged()
         held: _Reader | None = getattr(self._local, "reader", None)
+        if self._stamp is not None and not (held is not None and held.reading):
+            with self.lock:
+                if not self._is_unchanged():
+                    held = None
         if held is None:
-            held = _Reader(self._connect())
+            with _translated(self.path):
+                held = _Reader(self._connect())
             self._readers.add(held)
             self._local.reader = held
         return held
@@ -275,12 +310,7 @@ class Database:
             )
 
     def _format(self) -> Any:
-        held: _Reader | None = getattr(self._local, "reader", None)
-        if held is None:
-            held = _Reader(self._connect())
-            self._readers.add(held)
-            self._local.reader = held
-        row = held.connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+        row = self._reader().connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
         return None if row is None else row[0]
 
     def _check_length(self) -> None:
@@ -303,6 +333,7 @@ class _Reader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.reading = False
         self.lock = threading.RLock()  # held while it is used: closing a connection under its user is a crash
 
     def close(self) -> None:
@@ -313,19 +344,46 @@ class _Reader:
         self.close()
 
 
-def _locked(path: Path) -> sqlite3.Connection:
-    """Return a connection that holds an exclusive lock on a file of its own until it is closed."""
-    guard = sqlite3.connect(path, timeout=0.1, isolation_level=None, check_same_thread=False)
-    try:
-        guard.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        guard.close()
-        if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+class WriterLock:
+    """The right to write, held on a file of its own until it is closed, and freed by the system with the process.
+
+    With ``flock`` where there is one: a POSIX lock would be lost when this process closes any other descriptor of
+    the file. Elsewhere the file is an SQLite database under an exclusive lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: int | None = None
+        self._guard: sqlite3.Connection | None = None
+        try:
+            if fcntl is None:
+                self._guard = sqlite3.connect(path, timeout=0.1, isolation_level=None, check_same_thread=False)
+                self._guard.execute("BEGIN EXCLUSIVE")
+            else:
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, sqlite3.OperationalError) as error:
+            self.close()
             raise StoreLocked(
                 f"Somebody else is writing to {path.parent}. Close that index, or open it with read_only=True."
             ) from error
-        raise
-    return guard
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Free the lock."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        if self._guard is not None:
+            self._guard.close()
+
+
+def _end_stale(connection: sqlite3.Connection) -> None:
+    """End a transaction that was not committed, or that an interrupt has left behind."""
+    if connection.in_transaction:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
 
 
 def _set_up(connection: sqlite3.Connection) -> None:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, MIHashError, UnknownName
+from ..errors import CorruptStore, DuplicateKey, InvalidInput, MIHashError, UnknownName
 from ..mapping import HashMapping
 from .answers import Answers, Hits, Question
 from .database import Database
@@ -40,14 +40,17 @@ from .items import (
     texts_of,
 )
 from .segments import LabelKind, Segment, Segments
-from .settings import read_settings, write_settings
+from .settings import read_settings, write_position, write_settings
 from .verification import verify
 from .versions import mapping_of, mark_published, propose, waiting_version
 
 __all__ = ["Item", "SQLiteTable"]
 
-_RETRIES = 50
+_RETRIES = 3
+
+Answer = TypeVar("Answer")
 _CODES_SAMPLED = 10_000
+_LARGEST = 2**62
 
 
 class Item(NamedTuple):
@@ -224,11 +227,14 @@ class SQLiteTable:
         if labels is not None and self.label_kind is None:
             fresh["labels"] = json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
         stored = small.astype(np.float32, copy=False)
-        with self.database.lock, self._loaded_again():
+        with self.database.lock, self.loaded_again():
             with self.database.write() as connection:
-                ids = np.arange(self.last + 1, self.last + 1 + n)
+                first = self._next(connection, keys is None)
+                ids = np.arange(first, first + n)
                 names: list[Key] = list(ids.tolist()) if keys is None else keys
-                fresh |= {"last": self.last + n, "rows": self._count("rows") + n, "n_features": vectors.shape[1]}
+                if n:
+                    rows = self._count("rows") + n
+                    fresh |= {"last": first + n - 1, "rows": rows, "n_features": vectors.shape[1]}
                 if keys is not None:
                     fresh["plain_keys"] = 0
                 gone: list[int] = []
@@ -240,7 +246,7 @@ class SQLiteTable:
                     insert_items(connection, ids, names, texts)
                     self.segments.append(connection, Segment(ids, small, labels))
                 if position is not None:
-                    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?)", position)
+                    write_position(connection, *position)
                 write_settings(connection, **fresh)
                 edition = self._edition
                 if edition is not None and n:  # made before the commit, so that a search waits for little after it
@@ -255,7 +261,7 @@ class SQLiteTable:
         chosen = list(dict.fromkeys(as_keys(keys)))
         if not chosen:
             return 0
-        with self.database.lock, self._loaded_again():
+        with self.database.lock, self.loaded_again():
             fresh: dict[str, Any] = {}
             with self.database.write() as connection:
                 gone = _all_found(chosen, ids_of(connection, chosen))
@@ -266,6 +272,15 @@ class SQLiteTable:
                 self._edition = self._edition.without(gone, self._count("tombstones"))
         return len(gone)
 
+    def _next(self, connection: sqlite3.Connection, named: bool) -> int:
+        """Return the next sequence number; where it is to be a key as well, one above the keys that are taken."""
+        if not named or self.setting("plain_keys"):
+            return self.last + 1
+        (top,) = connection.execute("SELECT coalesce(max(key), -1) FROM item WHERE key < ''").fetchone()
+        if top >= _LARGEST:
+            raise DuplicateKey(f"No running number is above the key {top}: give the new rows keys of your own.")
+        return max(self.last, int(top)) + 1
+
     def _remove(self, connection: sqlite3.Connection, gone: list[int], fresh: dict[str, Any]) -> None:
         remove_items(connection, gone, self._count("tombstones"))
         fresh["tombstones"] = self._count("tombstones") + len(gone)
@@ -274,7 +289,7 @@ class SQLiteTable:
         return int(self.setting(name) or 0)
 
     @contextmanager
-    def _loaded_again(self) -> Iterator[None]:
+    def loaded_again(self) -> Iterator[None]:
         """Where a change is interrupted, perhaps after it was committed, read anew what is on the disk."""
         try:
             yield
@@ -340,7 +355,7 @@ class SQLiteTable:
             )
 
     def _publish(self, edition: Edition, stored: int, begin: float) -> None:
-        with self.database.lock, self._loaded_again():
+        with self.database.lock, self.loaded_again():
             if self.n_features is not None:
                 for segment in self.segments.after(edition.last, None, self.n_features):
                     edition = edition.encoded(segment.ids, segment.features)
@@ -396,25 +411,35 @@ class SQLiteTable:
         condition = None if where is None else compile_filter(where)
         queries = validation.features("Q", Q, self.n_features, allow_empty=True)
         question = Question(queries, k, condition, rescore, radius)
-        for attempt in range(_RETRIES):
-            edition = self.edition
-            if edition is None or not edition.n:
-                return question.nothing(-1 if edition is None else edition.version)
-            hits = self._answers.hits(edition, question, bool(self.setting("plain_keys")))
-            if hits is not None:
-                return hits
-            time.sleep(0.0005 * attempt)  # rows were deleted between the scan and the look at their keys
-        raise CorruptStore("Rows of the hash table have no keys. Run `verify`, or use a backup.")
+        hits = self._steady(lambda edition: self._hits(edition, question))
+        if hits is None:
+            raise CorruptStore("Rows of the hash table have no keys. Run `verify`, or use a backup.")
+        return hits
+
+    def _hits(self, edition: Edition | None, question: Question) -> Hits | None:
+        if edition is None or not edition.n:
+            return question.nothing(-1 if edition is None else edition.version)
+        return self._answers.hits(edition, question, bool(self.setting("plain_keys")))
+
+    def _steady(self, ask: Callable[[Edition | None], Answer | None]) -> Answer | None:
+        """Ask an edition; where rows of it went away meanwhile, ask again, at last while nothing can change."""
+        for _ in range(_RETRIES):
+            found = ask(self.edition)
+            if found is not None:
+                return found
+        with self.database.lock, self.database.read():
+            self._followed = None
+            found = ask(self.edition)
+            self._followed = None
+        return found
 
     def search_ids(self, queries: NDArray[np.float32], k: int, rescore: int = 0) -> list[NDArray[np.int64]]:
         """Return the sequence numbers of the nearest rows to each query, for a table that has rows."""
-        for _ in range(_RETRIES):
-            edition = self.edition
-            if edition is not None:
-                found = self._answers.nearest(edition, Question(queries, k, None, rescore))
-                if found is not None:
-                    return [ids for ids, _ in found]
-        raise CorruptStore("Rows of the hash table have no vectors. Run `verify`, or use a backup.")
+        question = Question(queries, k, None, rescore)
+        found = self._steady(lambda edition: [] if edition is None else self._answers.nearest(edition, question))
+        if found is None:
+            raise CorruptStore("Rows of the hash table have no vectors. Run `verify`, or use a backup.")
+        return [ids for ids, _ in found]
 
     @property
     def metric(self) -> str:
@@ -544,8 +569,8 @@ class SQLiteTable:
                     for segment in self.segments.after(edition.last, None, n_features):
                         edition = edition.encoded(segment.ids, segment.features)
                     gone = removed_items(connection, edition.n_tombstones, n_tombstones)
-                    self._edition = edition.without(gone, n_tombstones) if gone else edition
                     self._settings = settings
+                    self._edition = edition.without(gone, n_tombstones) if gone else edition
             self._followed = seen
 
 

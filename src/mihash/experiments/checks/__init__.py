@@ -5,12 +5,12 @@ A check returns whether the claim held, and the numbers that decided.
 
 from collections.abc import Callable
 
-from .information import correlation, less_overlap, nearer
-from .intervals import interval_growth, interval_more, spread
+from .information import correlation, learned, less_overlap, nearer
+from .intervals import interval_growth, interval_growths, interval_more, spread
 from .judgement import Judgement
 from .methods import alike, first, longer_codes, needs_labels, rising
-from .thetas import theta_default, theta_fewer, theta_infinite, theta_low
-from .trigger import area_change, overhead, reduction, reservoir, steadier
+from .thetas import theta_default, theta_fewer, theta_infinite, theta_larger, theta_low
+from .trigger import area_change, overhead, overhead_order, reduction, reservoir, reservoir_sizes, steadier
 
 __all__ = ["CHECKS"]
 
@@ -19,7 +19,9 @@ CHECKS: dict[str, Callable[..., Judgement]] = {
     "area-change": area_change,
     "steadier": steadier,
     "overhead": overhead,
+    "overhead-order": overhead_order,
     "reservoir": reservoir,
+    "reservoir-sizes": reservoir_sizes,
     "first": first,
     "rising": rising,
     "longer-codes": longer_codes,
@@ -29,10 +31,13 @@ CHECKS: dict[str, Callable[..., Judgement]] = {
     "theta-infinite": theta_infinite,
     "theta-low": theta_low,
     "theta-default": theta_default,
+    "theta-larger": theta_larger,
     "interval-growth": interval_growth,
+    "interval-growths": interval_growths,
     "interval-more": interval_more,
     "spread": spread,
     "correlation": correlation,
     "nearer": nearer,
+    "learned": learned,
     "less-overlap": less_overlap,
 }

@@ -9,7 +9,7 @@ from ..outcomes import Study
 from ..paper import dataset_title
 from .judgement import Judgement, Values
 
-__all__ = ["correlation", "less_overlap", "nearer"]
+__all__ = ["correlation", "learned", "less_overlap", "nearer"]
 
 
 def correlation(study: Study, *, datasets: list[str], at_least: float) -> Judgement:
@@ -33,6 +33,13 @@ def nearer(study: Study, *, dataset: str, method: str) -> Judgement:
         p_pos = np.asarray(_entry(result, when, "p_pos"), dtype=np.float64)
         means.append(float(np.arange(len(p_pos)) @ p_pos / p_pos.sum()))
     return means[1] < means[0], f"mean distance to neighbours {means[0]:.2f} -> {means[1]:.2f} bits"
+
+
+def learned(study: Study, *, dataset: str, method: str, at_least: float) -> Judgement:
+    """Check by what factor learning raises mAP."""
+    result = study.file("distributions", f"{dataset}-{method}.json")
+    before, after = (float(_entry(result, when, "map")) for when in ("before", "after"))
+    return after >= at_least * before, f"mAP {before:.3f} -> {after:.3f}, {after / before:.2f}x"
 
 
 def less_overlap(study: Study, *, dataset: str, method: str) -> Judgement:

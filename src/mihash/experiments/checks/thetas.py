@@ -8,7 +8,7 @@ from ..outcomes import Outcome, Study
 from .groups import groups, label
 from .judgement import Judgement, bounded, falling, listed, some
 
-__all__ = ["theta_default", "theta_fewer", "theta_infinite", "theta_low"]
+__all__ = ["theta_default", "theta_fewer", "theta_infinite", "theta_larger", "theta_low"]
 
 
 def theta_fewer(study: Study, *, definitions: list[str], noise_updates: float, noise_percent: float) -> Judgement:
@@ -52,6 +52,25 @@ def theta_default(study: Study, *, definitions: list[str], over: str, within: fl
         areas = {outcome.run.theta: outcome.mean("area") for outcome in group}
         values[name] = 100 * (1 - areas[0.0] / max(areas.values()))
     return bounded(values, over, at_most=within, form="{:.1f} %")
+
+
+def theta_larger(study: Study, *, definitions: list[str], loses_at_most: float, cases: int) -> Judgement:
+    """Count where some finite theta > 0 saves updates of theta = 0, and loses at most some per cent of its AUC."""
+    best: dict[str, str] = {}
+    others = []
+    for name, group in groups(study.outcomes(*definitions), lambda run: replace(run, theta=None)):
+        default = next(outcome for outcome in group if outcome.run.theta == 0)
+        least = (1 - loses_at_most / 100) * default.mean("area")
+        larger = [each for each in group if 0 < _threshold(each) < np.inf and each.mean("area") >= least]
+        fewest = min(larger, key=lambda each: each.mean("updates"), default=default)
+        if fewest.mean("updates") < default.mean("updates"):
+            best[name] = (
+                f"{name} {default.mean('updates'):.1f} -> {fewest.mean('updates'):.1f} at {fewest.run.theta:g}"
+            )
+        else:
+            others.append(name)
+    figures = f"{len(best)} of {len(best) + len(others)}: {listed(list(best.values()))}"
+    return len(best) >= cases, figures + (f"; not so: {listed(others)}" if others else "")
 
 
 def _threshold(outcome: Outcome) -> float:
