@@ -172,7 +172,11 @@ class OnlineIndex:
     def update(
         self, keys: ArrayLike | Key, X: ArrayLike, y: ArrayLike | None = None, metadata: Metadata = None
     ) -> None:
-        """Give stored keys new vectors, and learn from these; without ``metadata`` they keep theirs."""
+        """Give stored keys new vectors, and learn from these.
+
+        Without ``metadata`` they keep theirs. A label belongs to a vector: without ``y`` the new ones have none, and in
+        an index with labels are not learned from.
+        """
         with self._writing:
             stream = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
