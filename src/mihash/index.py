@@ -174,8 +174,8 @@ class OnlineIndex:
     ) -> None:
         """Give stored keys new vectors, and learn from these.
 
-        Without ``metadata`` they keep theirs. A label belongs to a vector: without ``y`` the new ones have none, and
-        in an index with labels are not learned from.
+        Without ``metadata`` they keep theirs. A label belongs to a vector: without ``y`` the new ones have none,
+        and in an index with labels they are not learned from.
         """
         with self._writing:
             stream = self._ready()
