@@ -11,18 +11,6 @@ from mihash.tables.database import DATABASE, FORMAT, Database
 from stored import numbers, put
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def database(folder):
-    made = Database.create(folder, {"color": "red"})
-    yield made
-    made.close()
-
-
 def test_creating_makes_the_folder_and_keeps_the_settings(tmp_path):
     made = Database.create(tmp_path / "a" / "b", {"color": "red", "size": 3})
     with made.read() as connection:

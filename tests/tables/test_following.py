@@ -13,19 +13,6 @@ from mihash.tables.sqlite import SQLiteTable
 from stored import FIRST, SECOND, D, Q, X, answer, compact, metadata_of, opened
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def table(folder):
-    made = SQLiteTable.create(folder)
-    made.rebuild(FIRST)
-    yield made
-    made.close()
-
-
 def test_a_reader_in_the_same_process_follows(table, folder):
     with opened(folder, read_only=True) as reader:
         deeds = [

@@ -5,21 +5,7 @@ import pytest
 
 from mihash.errors import StoreError
 from mihash.mapping import LinearMapping
-from mihash.tables.sqlite import SQLiteTable
-from stored import FIRST, D, X, answer, compact, everything, opened
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def table(folder):
-    made = SQLiteTable.create(folder)
-    made.rebuild(FIRST)
-    yield made
-    made.close()
+from stored import D, X, answer, compact, everything, opened
 
 
 def interrupted_at(line, names, function):

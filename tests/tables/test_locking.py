@@ -15,18 +15,6 @@ from stored import numbers, put
 linux = pytest.mark.skipif(sys.platform != "linux", reason="drops a Linux capability")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def database(folder):
-    made = Database.create(folder, {"color": "red"})
-    yield made
-    made.close()
-
-
 def child(code, *arguments, **options):
     """Start Python on some lines, with a pipe to and from it."""
     return subprocess.Popen(

@@ -8,18 +8,6 @@ from mihash.tables.database import DATABASE, FORMAT, Database
 from stored import numbers, put
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def database(folder):
-    made = Database.create(folder, {"color": "red"})
-    yield made
-    made.close()
-
-
 def test_nothing_to_open(tmp_path):
     for read_only in (True, False):
         with pytest.raises(StoreError, match=r"no index in .* OnlineIndex.create"):

@@ -20,19 +20,6 @@ FILTERS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def table(folder):
-    made = SQLiteTable.create(folder)
-    made.rebuild(FIRST)
-    yield made
-    made.close()
-
-
 def compared(table, plain, mapping, seed):
     rng = np.random.default_rng(seed)
     queries = rng.standard_normal((2, mapping.n_features)).astype(np.float32)

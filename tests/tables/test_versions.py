@@ -2,25 +2,11 @@ import json
 import threading
 
 import numpy as np
-import pytest
 
 from mihash.tables.edition import CODE_ROWS
 from mihash.tables.sqlite import SQLiteTable
 from oracles_tables import PlainTable, assert_answers
 from stored import FIRST, SECOND, THIRD, D, Q, X, answer, compact, opened, proposed
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def table(folder):
-    made = SQLiteTable.create(folder)
-    made.rebuild(FIRST)
-    yield made
-    made.close()
 
 
 def test_versions_are_built_published_and_gone_back_to(table, folder):
