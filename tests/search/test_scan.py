@@ -88,3 +88,21 @@ def test_part_of_a_longer_array_is_searched_alone():
     words, dead = longer[:20], np.zeros(50, dtype=np.bool_)[:20]
     ids, _ = nearest(longer[:1], words, 100, dead)
     assert sorted(ids[0].tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("n_words", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 7, 700])
+def test_a_threshold_finds_what_sorting_finds(n_words, k):
+    rng = np.random.default_rng(n_words * 1000 + k)
+    n = 20_000
+    words = rng.integers(0, 2**64, (n, n_words), dtype=np.uint64)
+    words[rng.integers(0, n, n // 2)] = words[:1]  # ties without end
+    words[-3000:] &= np.uint64(3)  # the nearest come last, so the threshold sinks to the end
+    queries = np.concatenate([words[:2], words[-2:], rng.integers(0, 2**64, (15, n_words), dtype=np.uint64)])
+    bits = mihash.hamming(queries.view(np.uint8), words.view(np.uint8))
+    for dead in (None, rng.random(n) < 0.3, np.arange(n) < n - k - 5):
+        ids, distances = nearest(queries, words, k, dead)
+        live = bits if dead is None else np.where(dead, 10_000, bits)
+        order = np.argsort(live, axis=1, kind="stable")[:, :k]
+        assert np.array_equal(ids, order)
+        assert np.array_equal(distances, np.take_along_axis(live, order, axis=1))

@@ -1,7 +1,10 @@
-"""Exact nearest codes by counting: a scan that never sorts.
+"""Exact nearest codes by a scan that never sorts.
 
-The distances of a query to all codes are whole numbers in 0..b. One pass counts them, which gives the distance
-of the k-th nearest; a second collects the codes up to it, level by level in the order of their ids.
+The distances of a query to all codes are whole numbers in 0..b. For a few neighbours among codes of one word, a
+scan carries the distance of the k-th best so far as a threshold, and looks at single codes only where a whole
+chunk has one below it; queries take turns on a block of codes while it is in the cache. Otherwise one pass counts
+the distances, which gives that of the k-th nearest, and a second collects the codes up to it, level by level in
+the order of their ids.
 """
 
 import numpy as np
@@ -15,6 +18,12 @@ Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
 _NOTHING = np.empty(0, dtype=np.bool_)
+_FEW = 16  # a share of the codes below which a threshold soon passes over most of them
+_TILE = 16
+_BLOCK = 4096
+_CHUNK = 256
+_SLACK = 1024
+_WORD = 64
 
 
 def nearest(
@@ -38,8 +47,13 @@ def nearest(
     k = min(k, n)
     ids = np.empty((len(queries), k), dtype=np.int64)
     distances = np.empty((len(queries), k), dtype=np.int32)
-    if k:
-        _nearest(queries, words, _NOTHING if dead is None else dead, ids, distances)
+    passed = _NOTHING if dead is None else dead
+    if k and k * _FEW <= n and words.shape[1] == 1:
+        for start in range(0, len(queries), _TILE):
+            tile = slice(start, start + _TILE)
+            _few(queries[tile, 0], words[:, 0], passed, ids[tile], distances[tile])
+    elif k:
+        _many(queries, words, passed, ids, distances)
     return ids, distances
 
 
@@ -80,9 +94,66 @@ def _distances(query: NDArray[np.uint64], words: Words) -> NDArray[np.uint16]:
 
 
 @jit
-def _nearest(
-    queries: Words, words: Words, dead: Mask, ids: NDArray[np.int64], distances: NDArray[np.int32]
+def _few(
+    queries: NDArray[np.uint64],
+    words: NDArray[np.uint64],
+    dead: Mask,
+    ids: NDArray[np.int64],
+    distances: NDArray[np.int32],
 ) -> None:
+    n, (n_queries, k) = len(words), ids.shape
+    # At most 2 k candidates are at or below a threshold, so a full buffer always has some to drop.
+    found = np.empty((n_queries, 2 * k + _SLACK), dtype=np.int64)
+    found_at = np.empty((n_queries, 2 * k + _SLACK), dtype=np.int64)
+    n_found = np.zeros(n_queries, dtype=np.int64)
+    n_within = np.zeros(n_queries, dtype=np.int64)
+    thresholds = np.full(n_queries, _WORD + 1, dtype=np.int64)
+    counts = np.zeros((n_queries, _WORD + 2), dtype=np.int64)
+    for block in range(0, n, _BLOCK):
+        end = min(n, block + _BLOCK)
+        for q in range(n_queries):
+            for start in range(block, end, _CHUNK):
+                stop, best = min(end, start + _CHUNK), np.uint64(_WORD + 1)
+                for j in range(start, stop):
+                    best = min(best, popcount(queries[q] ^ words[j]))
+                if best >= thresholds[q]:
+                    continue
+                for j in range(start, stop):
+                    level = np.int64(popcount(queries[q] ^ words[j]))
+                    if level >= thresholds[q] or (len(dead) and dead[j]):
+                        continue
+                    if n_found[q] == found.shape[1]:
+                        n_found[q] = _drop(found[q], found_at[q], thresholds[q])
+                    found[q, n_found[q]], found_at[q, n_found[q]] = j, level
+                    n_found[q] += 1
+                    counts[q, level] += 1
+                    n_within[q] += 1
+                    while n_within[q] - counts[q, thresholds[q]] >= k:
+                        n_within[q] -= counts[q, thresholds[q]]
+                        thresholds[q] -= 1
+    for q in range(n_queries):
+        place = np.cumsum(counts[q]) - counts[q]
+        for i in range(n_found[q]):
+            level = found_at[q, i]
+            at = place[level]
+            place[level] += 1
+            if at < k and level <= thresholds[q]:
+                ids[q, at], distances[q, at] = found[q, i], level
+
+
+@jit
+def _drop(found: NDArray[np.int64], found_at: NDArray[np.int64], threshold: int) -> int:
+    """Keep the candidates at or below a threshold, in their order; return how many they are."""
+    kept = 0
+    for i in range(len(found)):
+        if found_at[i] <= threshold:
+            found[kept], found_at[kept] = found[i], found_at[i]
+            kept += 1
+    return kept
+
+
+@jit
+def _many(queries: Words, words: Words, dead: Mask, ids: NDArray[np.int64], distances: NDArray[np.int32]) -> None:
     n, n_words = words.shape
     k = ids.shape[1]
     levels = 64 * n_words + 1
