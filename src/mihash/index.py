@@ -24,7 +24,8 @@ from .options import Options
 from .rehashing import Rehashing
 from .stream import Stream
 from .tables.answers import Hits
-from .tables.items import Key, Metadata
+from .tables.items import Metadata
+from .tables.keys import Key
 from .tables.settings import read_position, write_settings
 from .tables.sqlite import Item, SQLiteTable
 from .tables.versions import now, propose_newest

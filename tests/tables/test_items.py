@@ -9,7 +9,6 @@ from damage import flip_column, replace
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
 from mihash.tables.database import Database
 from mihash.tables.items import (
-    as_keys,
     as_metadata,
     check_items,
     ids_of,
@@ -20,6 +19,7 @@ from mihash.tables.items import (
     removed_items,
     texts_of,
 )
+from mihash.tables.keys import as_keys
 
 ODD_KEYS = [
     "a",

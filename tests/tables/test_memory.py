@@ -61,7 +61,7 @@ def test_keys_are_strings_or_integers_and_unique():
 @pytest.mark.parametrize("keys", [[1.5, 2.5], ["a"], [[1], [2]], [True, "b"], [None, 1], [2**70, 1], 5, "ab"])
 def test_bad_keys(keys):
     table = mihash.MemoryTable()
-    with pytest.raises(InvalidInput, match="`keys` must be"):
+    with pytest.raises(InvalidInput, match=r"`keys` must be|A key must be a string or a whole number"):
         table.add(X[:2], keys)
     assert len(table) == 0
 

@@ -11,7 +11,8 @@ from ..codes import as_words
 from ..search import nearest, within
 from .database import Database
 from .edition import Edition
-from .items import Key, keys_of, matching
+from .items import keys_of, matching
+from .keys import key_array
 from .rescoring import Found, rescored
 from .segments import Segments
 from .settings import read_settings
@@ -127,8 +128,8 @@ class Answers:
             found = keys_of(connection, wanted)
         if len(found) < len(wanted):
             return None
-        plain = all(isinstance(key, int) for key in found.values())
-        return [_array([found[number] for number in ids.tolist()], plain) for ids in lists]
+        whole = key_array(list(found.values())).dtype  # one type for the whole answer
+        return [key_array([found[number] for number in ids.tolist()]).astype(whole) for ids in lists]
 
     def _passed_over(self, edition: Edition, sql: str, parameters: list[Any]) -> NDArray[np.bool_] | None:
         """Return the rows that were deleted or whose metadata does not match; None where some are gone meanwhile.
@@ -152,9 +153,3 @@ class Answers:
             self._masks = {**kept, name: mask}
             known = mask
         return known[: edition.n] | edition.dead
-
-
-def _array(keys: list[Key], plain: bool) -> NDArray[Any]:
-    array: NDArray[Any] = np.empty(len(keys), dtype=np.int64 if plain else object)
-    array[:] = keys
-    return array

@@ -8,20 +8,18 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import CorruptStore, DuplicateKey, InvalidInput
 from .filters import decode_metadata, encode_metadata
+from .keys import Key, is_text
 
 __all__ = [
-    "Key",
     "Metadata",
-    "as_keys",
     "as_metadata",
     "as_position",
     "check_items",
@@ -35,31 +33,8 @@ __all__ = [
     "texts_of",
 ]
 
-Key = int | str
 Metadata = Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None
 _AMONG = "IN (SELECT value FROM json_each(?))"
-
-
-def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
-    """Return keys as a list of plain integers and strings; one key may stand alone where no number is asked for.
-
-    Examples
-    --------
-    >>> as_keys(np.array([3, 1])), as_keys("a")
-    ([3, 1], ['a'])
-    """
-    if isinstance(keys, bytes | bytearray | memoryview):
-        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {keys!r:.80}.")
-    values: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
-    if n is None and (isinstance(values, str) or not isinstance(values, Iterable)):
-        values = [values]
-    values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-    if not all(_is_key(key) for key in values):
-        wrong = next(key for key in values if not _is_key(key))
-        raise InvalidInput(f"A key must be a string or a whole number of 64 bits, without NUL; got {wrong!r:.80}.")
-    if n is not None and len(values) != n:
-        raise InvalidInput(f"`keys` must be {n} keys, one for each row; got {len(values)}.")
-    return [str.__str__(key) if isinstance(key, str) else int(key) for key in values]
 
 
 def as_metadata(
@@ -79,7 +54,7 @@ def as_position(source: tuple[str, int]) -> tuple[str, int]:
     if not isinstance(source, tuple | list) or len(source) != 2:
         raise InvalidInput(f"`source` must be a name and a position; got {source!r:.80}.")
     name, position = source
-    if not isinstance(name, str) or not _is_text(name):
+    if not isinstance(name, str) or not is_text(name):
         raise InvalidInput(f"The name of a source must be a string; got {name!r:.80}.")
     return str.__str__(name), validation.integer("position", position, minimum=0, maximum=2**63 - 1)
 
@@ -170,19 +145,6 @@ def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> 
     if not sound or numbers != list(range(after, expected)):
         raise CorruptStore("The list of deleted rows is damaged: its checksum is wrong. Use a backup.")
     return [row for _, row, _ in rows]
-
-
-def _is_key(key: Any) -> bool:
-    if isinstance(key, Integral) and not isinstance(key, bool):
-        return -(2**63) <= int(key) < 2**63
-    return isinstance(key, str) and _is_text(key)
-
-
-def _is_text(key: str) -> bool:
-    try:
-        return b"\0" not in key.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 def _which(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> str:

@@ -1,7 +1,5 @@
 """A hash table in memory: vectors, codes and keys as arrays."""
 
-from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +12,7 @@ from ..mapping import HashMapping, mapping_from_state
 from ..search import nearest
 from ..state import State
 from .buffers import appended
+from .keys import as_keys, key_array
 
 __all__ = ["MemoryTable"]
 
@@ -161,7 +160,7 @@ class MemoryTable:
             if self._known is None:
                 return fresh
         else:
-            fresh = _as_keys(keys, n)
+            fresh = key_array(as_keys(keys, n))
         known = set(self._keys[: self._n].tolist()) if self._known is None else self._known
         seen: set[Any] = set()
         for key in fresh.tolist():
@@ -198,22 +197,3 @@ class MemoryTable:
         if state["mapping"] is not None:
             fresh.rebuild(mapping_from_state(state["mapping"]))
         self.__dict__ = fresh.__dict__
-
-
-def _is_key(key: Any) -> bool:
-    if isinstance(key, Integral) and not isinstance(key, bool):
-        return -(2**63) <= int(key) < 2**63
-    return isinstance(key, str)
-
-
-def _as_keys(keys: ArrayLike, n: int) -> NDArray[Any]:
-    """Return keys as int64, or as objects where there are strings among them."""
-    values = keys.tolist() if isinstance(keys, np.ndarray) else keys
-    values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else []
-    if len(values) != n or not all(_is_key(key) for key in values):
-        raise InvalidInput(f"`keys` must be {n} integers or strings, one for each row; got {keys!r:.80}.")
-    if any(isinstance(key, str) for key in values):
-        fresh = np.empty(n, dtype=object)
-        fresh[:] = values
-        return fresh
-    return np.array(values, dtype=np.int64)

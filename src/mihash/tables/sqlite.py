@@ -27,9 +27,7 @@ from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes, write_codes
 from .filters import compile_filter
 from .items import (
-    Key,
     Metadata,
-    as_keys,
     as_metadata,
     as_position,
     ids_of,
@@ -39,6 +37,7 @@ from .items import (
     removed_items,
     texts_of,
 )
+from .keys import Key, as_keys
 from .segments import LabelKind, Segment, Segments
 from .settings import read_settings, write_position, write_settings
 from .verification import verify
