@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from mihash import OnlineIndex
 from mihash import state as saved
-from mihash.codes import as_words
 from mihash.errors import StoreError, UnknownName
 from mihash.mapping import HashMapping
+from mihash.search import as_columns
 
 from .model import Model, Row, Twin
 from .operations import Operation
@@ -134,8 +134,8 @@ def _check_version(index: OnlineIndex, model: Model, twin: Twin, rng: np.random.
         raise Failure(f"Version {edition.version} has {int(alive.sum())} rows, not the {len(rows)} stored.")
     if not rows:
         return 1
-    words = as_words(mapping.encode(np.stack([row.vector for _, row in rows])))
-    wrong = (words != edition.words[alive]).any(axis=1)
+    columns = as_columns(mapping.encode(np.stack([row.vector for _, row in rows])))
+    wrong = (columns != edition.columns[alive]).any(axis=1)
     if wrong.any():
         raise Failure(f"{int(wrong.sum())} codes of version {edition.version} do not match vector and mapping.")
     return len(rows) + _check_answers(index, rows, mapping, edition.version, rng)

@@ -813,3 +813,36 @@ def test_running_numbers_pass_over_keys_that_are_taken(folder):
         assert index.add(X[6:7]) == [101]
         index.verify()
         assert index.search(X[6:7], k=1, rescore=20).keys.tolist() == [[101]]
+
+
+def test_the_ways_to_search_agree_and_are_chosen_anew_for_each_version(tmp_path, monkeypatch):
+    monkeypatch.setattr("mihash.search.searcher._SMALL", 64)
+    monkeypatch.setattr("mihash.search.searcher.NEIGHBOR", 0)
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((30, 8))
+    X = (centres[rng.integers(0, 30, 30_000)] + 0.05 * rng.standard_normal((30_000, 8))).astype(np.float32)
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=32, learner="lsh") as index:
+        index.add(X, metadata=[{"even": i % 2 == 0} for i in range(len(X))])
+        index.delete(list(range(0, 30_000, 7)))
+        for options in ({}, {"where": {"even": True}}, {"radius": 1}, {"where": {"even": True}, "radius": 1}):
+            scanned = index.search(X[:20], method="scan", **options)
+            for how in ({"method": "multi-index"}, {"n_threads": 2}, {"method": "multi-index", "n_threads": 2}):
+                hits = index.search(X[:20], **options, **how)
+                for ours, theirs in zip(
+                    (*hits.keys, *hits.distances), (*scanned.keys, *scanned.distances), strict=True
+                ):
+                    assert np.array_equal(ours, theirs)
+        before = index._table.edition.searcher
+        index.search(X[:1100], k=1)
+        assert before.index is not None
+        index.rehash()
+        index.wait()
+        after = index._table.edition.searcher
+        assert after is not before
+        assert after.index is None
+        index.compact()
+        assert np.array_equal(
+            index.search(X[:20], method="multi-index").keys, index.search(X[:20], method="scan").keys
+        )
+        with pytest.raises(InvalidInput, match="method"):
+            index.search(X[:1], method="graph")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import datasets as datasets
     from . import errors as errors
+    from . import export as export
     from . import information as information
     from . import mapping as mapping
     from . import neighbors as neighbors
@@ -44,6 +45,7 @@ __all__ = [
     "average_precision",
     "datasets",
     "errors",
+    "export",
     "hamming",
     "information",
     "mapping",

@@ -211,6 +211,9 @@ class OnlineIndex:
         where: Mapping[str, Any] | None = None,
         rescore: int = 0,
         radius: int | None = None,
+        *,
+        method: str = "auto",
+        n_threads: int = 1,
     ) -> Hits:
         """Return the nearest items to each query as (keys, distances, version), nearest first, ties by age.
 
@@ -226,8 +229,13 @@ class OnlineIndex:
             How many nearest codes are looked up and ordered anew by the distance of their vectors; 0 for none.
         radius
             In place of the k nearest, all items at most so many bits away: lists with one array for each query.
+        method
+            ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
+            for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
+        n_threads
+            How many threads share the work.
         """
-        return self._table.search(Q, k, where, rescore, radius)
+        return self._table.search(Q, k, where, rescore, radius, method=method, n_threads=n_threads)
 
     # What was learned
 
@@ -235,6 +243,11 @@ class OnlineIndex:
     def read_only(self) -> bool:
         """Whether this process only reads."""
         return self._table.database.read_only
+
+    @property
+    def folder(self) -> Path:
+        """The folder that it is in."""
+        return self._table.database.folder
 
     @property
     def snapshot(self) -> HashMapping | None:

@@ -137,7 +137,7 @@ def test_a_filter_is_remembered_and_follows_every_change(table):
             with table.database.write() as connection:
                 fresh = table.compact(connection)
             table.compacted(fresh)
-    assert len(table._answers._masks) <= 8
+    assert len(table._answers._matches) <= 8
 
 
 def test_two_filters_that_differ_in_a_value_only(table):

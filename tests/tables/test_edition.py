@@ -20,7 +20,7 @@ def filled(n=20, capacity=0, mapping=MAPPING, ids=None):
 
 
 def answers(edition):
-    rows, distances = nearest(edition.words[:2], edition.words, 100, edition.dead)
+    rows, distances = nearest(edition.columns[:2], edition.columns, 100, edition.live)
     return edition.ids[rows].tolist(), distances.tolist(), edition.codes().tolist(), edition.n_items, edition.last
 
 
@@ -189,7 +189,7 @@ def test_codes_of_another_mapping_or_version_or_of_other_rows_are_not_taken(data
 
 def test_distances_are_those_of_the_codes():
     edition = filled()
-    rows, distances = nearest(edition.words[:1], edition.words, 20)
+    rows, distances = nearest(edition.columns[:1], edition.columns, 20)
     codes = MAPPING.encode(X[:20])
     assert np.array_equal(np.sort(mihash.hamming(codes[:1], codes)), distances)
     assert sorted(rows[0].tolist()) == list(range(20))

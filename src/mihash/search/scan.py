@@ -1,38 +1,53 @@
 """Exact nearest codes by a scan that never sorts.
 
-The distances of a query to all codes are whole numbers in 0..b. For a few neighbours among codes of one word, a
-scan carries the distance of the k-th best so far as a threshold, and looks at single codes only where a whole
-chunk has one below it; queries take turns on a block of codes while it is in the cache. Otherwise one pass counts
-the distances, which gives that of the k-th nearest, and a second collects the codes up to it, level by level in
-the order of their ids.
+The distances of a query to all codes are whole numbers in 0..b. For a few neighbours, a scan carries the distance
+of the k-th best so far as a threshold, and looks at single codes only where one of 64 is below it; queries take
+turns on a block of codes while it is in the cache. For many, one pass counts the distances, which gives that of
+the k-th nearest, and a second collects the codes up to it, level by level in the order of their ids.
+
+Codes that were deleted or filtered out are zeros in a bitmap. Where it is full the scan hardly notices it; where
+it is sparse only the codes that are left are looked at.
 """
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
+from .columns import Bitmap, Columns
+from .lanes import LANES, below, distance, lowest
 
-__all__ = ["nearest", "within"]
+__all__ = ["Found", "in_threads", "nearest", "within"]
 
-Words = NDArray[np.uint64]
-Mask = NDArray[np.bool_]
+Found = tuple[NDArray[np.int64], NDArray[np.int32]]
+Contiguous = tuple[NDArray[np.uint64], ...]
+Queries = NDArray[np.uint64]
 
-_NOTHING = np.empty(0, dtype=np.bool_)
+EVERY = np.empty(0, dtype=np.uint64)
 _FEW = 16  # a share of the codes below which a threshold soon passes over most of them
 _TILE = 16
-_BLOCK = 4096
-_CHUNK = 256
+_BLOCK_BYTES = 16_384
+_SPARSE = 6  # so few codes of 64 are sooner looked at one by one
 _SLACK = 1024
-_WORD = 64
+ID_BITS = 48
 
 
-def nearest(
-    queries: Words, words: Words, k: int, dead: Mask | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1) -> Found:
     """Return the ids and distances (n_queries, min(k, n)) of the nearest codes, by (distance, id).
 
-    Both arguments are codes as rows of 64-bit words (`mihash.codes.as_words`); ``dead`` marks codes
-    that are passed over.
+    Parameters
+    ----------
+    queries, columns
+        Codes as words (`as_columns`).
+    k
+        How many codes are wanted for each query.
+    live
+        Which codes may be found (`as_bitmap`); all by default.
+    n_threads
+        How many threads share the work; the answer is the same.
 
     Examples
     --------
@@ -40,26 +55,29 @@ def nearest(
     >>> ids, distances = nearest(np.array([[0]], dtype=np.uint64), codes, k=3)
     >>> ids.tolist(), distances.tolist()
     ([[2, 1, 3]], [[0, 1, 2]])
-    >>> nearest(np.array([[0]], dtype=np.uint64), codes, 3, np.array([False, True, False, False]))[0].tolist()
+    >>> nearest(np.array([[0]], dtype=np.uint64), codes, 3, np.array([0b1101], dtype=np.uint64))[0].tolist()
     [[2, 3, 0]]
     """
-    n = len(words) if dead is None else len(words) - int(np.count_nonzero(dead))
-    k = min(k, n)
+    n = len(columns)
+    k = min(k, n if live is None else n_live(live))
+    if n_threads > 1 and len(queries) <= _TILE * (n_threads - 1) and n >= n_threads * _SLACK:
+        return _in_parts(queries, columns, k, live, n_threads)
     ids = np.empty((len(queries), k), dtype=np.int64)
     distances = np.empty((len(queries), k), dtype=np.int32)
-    passed = _NOTHING if dead is None else dead
-    if k and k * _FEW <= n and words.shape[1] == 1:
-        for start in range(0, len(queries), _TILE):
-            tile = slice(start, start + _TILE)
-            _few(queries[tile, 0], words[:, 0], passed, ids[tile], distances[tile])
-    elif k:
-        _many(queries, words, passed, ids, distances)
+    if k:
+        words, rows, alive = pieces(columns), np.ascontiguousarray(queries), EVERY if live is None else live
+        kernel = _few if k * _FEW <= n else _many
+
+        def answer(tile: slice) -> None:
+            kernel(rows[tile], words, alive, ids[tile], distances[tile])
+
+        in_threads(answer, tiles(len(queries), n_threads), n_threads)
     return ids, distances
 
 
 def within(
-    queries: Words, words: Words, radius: int, dead: Mask | None = None
-) -> list[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    queries: Columns, columns: Columns, radius: int, live: Bitmap | None = None, n_threads: int = 1
+) -> list[Found]:
     """Return for each query the ids and distances of all codes at most ``radius`` away, by (distance, id).
 
     Examples
@@ -69,58 +87,109 @@ def within(
     >>> ids.tolist(), distances.tolist()
     ([2, 1], [0, 1])
     """
-    found = []
-    for query in queries:
-        row = _distances(query, words)
-        near = row <= radius
-        if dead is not None:
-            near &= ~dead
-        ids = np.flatnonzero(near)
-        order = np.argsort(row[ids], kind="stable")
-        found.append((ids[order], row[ids][order].astype(np.int32)))
+    words, rows, alive = pieces(columns), np.ascontiguousarray(queries), EVERY if live is None else live
+    radius = min(radius, 8 * columns.itemsize * columns.shape[1])
+    found: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.int32))] * len(queries)
+
+    def answer(tile: slice) -> None:
+        owners, ranks = _all_within(rows[tile], words, alive, radius)
+        order = np.lexsort((ranks, owners))
+        ends = np.cumsum(np.bincount(owners, minlength=len(rows[tile])))
+        found[tile] = [split_ranks(part) for part in np.split(ranks[order], ends[:-1])]
+
+    in_threads(answer, tiles(len(queries), n_threads), n_threads)
     return found
 
 
-@jit
-def _distances(query: NDArray[np.uint64], words: Words) -> NDArray[np.uint16]:
-    n, n_words = words.shape
-    row = np.empty(n, dtype=np.uint16)
-    for j in range(n):
-        row[j] = popcount(query[0] ^ words[j, 0])
-    for w in range(1, n_words):
-        for j in range(n):
-            row[j] += popcount(query[w] ^ words[j, w])
-    return row
+def n_live(live: Bitmap) -> int:
+    """Return how many codes a bitmap lets through."""
+    return int(np.bitwise_count(live).sum())
+
+
+def split_ranks(ranks: NDArray[np.int64]) -> Found:
+    """Return ids and distances from ranks, which are whole numbers that sort as (distance, id)."""
+    return ranks & ((1 << ID_BITS) - 1), (ranks >> ID_BITS).astype(np.int32)
+
+
+def in_threads(work: Callable[[slice], object], parts: Iterable[slice], n_threads: int) -> None:
+    """Do some work for each part, in several threads or in this one."""
+    if n_threads == 1:
+        for part in parts:
+            work(part)
+    else:
+        for _ in _pool(n_threads).map(work, parts):
+            pass
+
+
+@cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="mihash-search")
+
+
+def tiles(n: int, n_threads: int) -> list[slice]:
+    """Return parts of the queries that are few enough to take turns on a block of codes."""
+    size = min(_TILE, -(-n // n_threads)) or 1
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def pieces(columns: Columns) -> Contiguous:
+    """Return the columns one by one, each contiguous."""
+    return tuple(np.ascontiguousarray(columns[:, number]) for number in range(columns.shape[1]))
+
+
+def _in_parts(queries: Columns, columns: Columns, k: int, live: Bitmap | None, n_threads: int) -> Found:
+    """Search ranges of the codes side by side, and merge: for fewer queries than threads have work with."""
+    size = LANES * -(-len(columns) // (LANES * n_threads))
+    parts = [slice(start, start + size) for start in range(0, len(columns), size)]
+    found: dict[int, Found] = {}
+
+    def answer(part: slice) -> None:
+        bits = None if live is None else live[part.start // LANES : -(-part.stop // LANES)]
+        ids, distances = nearest(queries, columns[part], k, bits)
+        found[part.start] = ids + part.start, distances
+
+    in_threads(answer, parts, n_threads)
+    return joined([found[part.start] for part in parts], k)
+
+
+def joined(parts: list[Found], k: int | None = None) -> Found:
+    """Return the answers from ranges of codes, given in their order, as one, by (distance, id); k at most."""
+    ids, distances = (np.concatenate([part[i] for part in parts], axis=-1) for i in (0, 1))
+    order = np.argsort(distances, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(distances, order, axis=-1)
 
 
 @jit
 def _few(
-    queries: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    dead: Mask,
+    queries: Queries,
+    columns: Contiguous,
+    live: Bitmap,
     ids: NDArray[np.int64],
     distances: NDArray[np.int32],
 ) -> None:
-    n, (n_queries, k) = len(words), ids.shape
+    n, (n_queries, k), filtered = len(columns[0]), ids.shape, len(live) > 0
+    n_bits = 8 * columns[0].itemsize * len(columns)
+    block_codes = max(_BLOCK_BYTES * 8 // n_bits // LANES, 1) * LANES
     # At most 2 k candidates are at or below a threshold, so a full buffer always has some to drop.
     found = np.empty((n_queries, 2 * k + _SLACK), dtype=np.int64)
     found_at = np.empty((n_queries, 2 * k + _SLACK), dtype=np.int64)
     n_found = np.zeros(n_queries, dtype=np.int64)
     n_within = np.zeros(n_queries, dtype=np.int64)
-    thresholds = np.full(n_queries, _WORD + 1, dtype=np.int64)
-    counts = np.zeros((n_queries, _WORD + 2), dtype=np.int64)
-    for block in range(0, n, _BLOCK):
-        end = min(n, block + _BLOCK)
+    thresholds = np.full(n_queries, n_bits + 1, dtype=np.int64)
+    counts = np.zeros((n_queries, n_bits + 2), dtype=np.int64)
+    for block in range(0, n, block_codes):
         for q in range(n_queries):
-            for start in range(block, end, _CHUNK):
-                stop, best = min(end, start + _CHUNK), np.uint64(_WORD + 1)
-                for j in range(start, stop):
-                    best = min(best, popcount(queries[q] ^ words[j]))
-                if best >= thresholds[q]:
-                    continue
-                for j in range(start, stop):
-                    level = np.int64(popcount(queries[q] ^ words[j]))
-                    if level >= thresholds[q] or (len(dead) and dead[j]):
+            for start in range(block, min(n, block + block_codes), LANES):
+                mask = live[start // LANES] if filtered else ~np.uint64(0)
+                if start + LANES > n:
+                    mask &= (np.uint64(1) << np.uint64(n - start)) - np.uint64(1)
+                elif not filtered or popcount(mask) > np.uint64(_SPARSE):
+                    mask &= below(columns, queries, q, start, thresholds[q])
+                while mask:
+                    j = start + lowest(mask)
+                    mask &= mask - np.uint64(1)
+                    level = distance(columns, queries, q, j)
+                    if level >= thresholds[q]:
                         continue
                     if n_found[q] == found.shape[1]:
                         n_found[q] = _drop(found[q], found_at[q], thresholds[q])
@@ -153,22 +222,27 @@ def _drop(found: NDArray[np.int64], found_at: NDArray[np.int64], threshold: int)
 
 
 @jit
-def _many(queries: Words, words: Words, dead: Mask, ids: NDArray[np.int64], distances: NDArray[np.int32]) -> None:
-    n, n_words = words.shape
-    k = ids.shape[1]
-    levels = 64 * n_words + 1
+def _many(
+    queries: Queries,
+    columns: Contiguous,
+    live: Bitmap,
+    ids: NDArray[np.int64],
+    distances: NDArray[np.int32],
+) -> None:
+    n, k = len(columns[0]), ids.shape[1]
+    levels = 8 * columns[0].itemsize * len(columns) + 1
     row = np.empty(n, dtype=np.uint16)
     counts = np.empty(levels + 1, dtype=np.int64)
     place = np.empty(levels, dtype=np.int64)
     for q in range(len(queries)):
-        for j in range(n):
-            row[j] = popcount(queries[q, 0] ^ words[j, 0])
-        for w in range(1, n_words):
+        row[:] = 0
+        for number, column in enumerate(columns):
             for j in range(n):
-                row[j] += popcount(queries[q, w] ^ words[j, w])
-        if len(dead):
+                row[j] += np.uint16(popcount(queries[q, number] ^ column[j]))
+        if len(live):
             for j in range(n):
-                row[j] = levels if dead[j] else row[j]
+                alive = live[j // LANES] >> np.uint64(j % LANES) & np.uint64(1)
+                row[j] = row[j] if alive else levels
         counts[:] = 0
         for j in range(n):
             counts[row[j]] += 1
@@ -187,3 +261,32 @@ def _many(queries: Words, words: Words, dead: Mask, ids: NDArray[np.int64], dist
                     ids[q, at] = j
                     distances[q, at] = level
                     place[level] = at + 1
+
+
+@jit
+def _all_within(
+    queries: Queries, columns: Contiguous, live: Bitmap, radius: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n, n_queries, filtered = len(columns[0]), len(queries), len(live) > 0
+    block_codes = max(_BLOCK_BYTES // (columns[0].itemsize * len(columns)) // LANES, 1) * LANES
+    owners, ranks = np.empty(2 * block_codes, dtype=np.int64), np.empty(2 * block_codes, dtype=np.int64)
+    n_found = 0
+    for block in range(0, n, block_codes):
+        for q in range(n_queries):
+            if n_found + block_codes > len(ranks):
+                owners, ranks = np.concatenate((owners, owners)), np.concatenate((ranks, ranks))
+            for start in range(block, min(n, block + block_codes), LANES):
+                mask = live[start // LANES] if filtered else ~np.uint64(0)
+                if start + LANES > n:
+                    mask &= (np.uint64(1) << np.uint64(n - start)) - np.uint64(1)
+                elif not filtered or popcount(mask) > np.uint64(_SPARSE):
+                    mask &= below(columns, queries, q, start, radius + 1)
+                while mask:
+                    j = start + lowest(mask)
+                    mask &= mask - np.uint64(1)
+                    level = distance(columns, queries, q, j)
+                    if level > radius:
+                        continue
+                    owners[n_found], ranks[n_found] = q, level << ID_BITS | j
+                    n_found += 1
+    return owners[:n_found], ranks[:n_found]

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codes import as_words
-from ..search import nearest, within
+from ..search import Bitmap, Method, as_bitmap, as_columns
 from .database import Database
 from .edition import Edition
 from .items import keys_of, matching
@@ -56,6 +55,10 @@ class Question:
         How many candidates are rescored, 0 for none.
     radius
         In place of k, up to which Hamming distance items are wanted.
+    method
+        How codes are searched.
+    n_threads
+        How many threads share the work.
     """
 
     queries: NDArray[np.float32]
@@ -63,6 +66,8 @@ class Question:
     condition: tuple[str, list[Any]] | None = None
     rescore: int = 0
     radius: int | None = None
+    method: Method = "auto"
+    n_threads: int = 1
 
     def nothing(self, version: int) -> Hits:
         """Return the answer of a table without items."""
@@ -85,7 +90,8 @@ class Answers:
 
     def __init__(self, database: Database, segments: Segments, metric: str) -> None:
         self._database, self._segments, self.metric = database, segments, metric
-        self._masks: dict[tuple[Any, ...], NDArray[np.bool_]] = {}  # by what they depend on, for a prefix of rows
+        # By what they depend on, for a prefix of the rows.
+        self._matches: dict[tuple[Any, ...], tuple[NDArray[np.bool_], Bitmap | None]] = {}
 
     def hits(self, edition: Edition, question: Question, plain_keys: bool) -> Hits | None:
         """Return an answer from one edition, None where a row of it is not stored any more."""
@@ -105,18 +111,20 @@ class Answers:
 
     def nearest(self, edition: Edition, question: Question) -> Found | None:
         """Return ids and distances for each query."""
-        dead = edition.dead if edition.n_dead else None
+        live = edition.live
         if question.condition is not None:
-            dead = self._passed_over(edition, *question.condition)
-            if dead is None:
+            live = self._matching(edition, *question.condition)
+            if live is None:
                 return None
-        words = as_words(edition.mapping.encode_rows(question.queries))
+        queries = as_columns(edition.mapping.encode_rows(question.queries))
         k, rescore, radius = question.k, question.rescore, question.radius
+        how = live, question.method, question.n_threads
         if radius is None:
-            rows, distances = nearest(words, edition.words, max(k, rescore), dead)
+            rows, distances = edition.searcher.nearest(queries, edition.columns, max(k, rescore), *how)
             lists: Found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
         else:
-            lists = [(edition.ids[row], each) for row, each in within(words, edition.words, radius, dead)]
+            found = edition.searcher.within(queries, edition.columns, radius, *how)
+            lists = [(edition.ids[row], each) for row, each in found]
         if not rescore:
             return lists
         return rescored(self._segments, question.queries, lists, k if radius is None else None, self.metric)
@@ -131,15 +139,15 @@ class Answers:
         whole = key_array(list(found.values())).dtype  # one type for the whole answer
         return [key_array([found[number] for number in ids.tolist()]).astype(whole) for ids in lists]
 
-    def _passed_over(self, edition: Edition, sql: str, parameters: list[Any]) -> NDArray[np.bool_] | None:
-        """Return the rows that were deleted or whose metadata does not match; None where some are gone meanwhile.
+    def _matching(self, edition: Edition, sql: str, parameters: list[Any]) -> Bitmap | None:
+        """Return the rows that were not deleted and whose metadata matches; None where some are gone meanwhile.
 
         Rows never change, so what is known of the first ones stays, and only those that came since are looked at.
         """
         name = (edition.n_purges, sql, json.dumps(parameters))
-        known = self._masks.get(name, np.empty(0, dtype=np.bool_))
+        known, bits = self._matches.get(name, (np.empty(0, dtype=np.bool_), None))
         if len(known) < edition.n:
-            mask = np.ones(edition.n, dtype=np.bool_)
+            mask = np.zeros(edition.n, dtype=np.bool_)
             mask[: len(known)] = known
             after = int(edition.ids[len(known) - 1]) if len(known) else -1
             with self._database.read() as connection:
@@ -148,8 +156,10 @@ class Answers:
                 if current != (edition.n_tombstones, edition.n_purges):
                     return None
                 found = matching(connection, sql, parameters, after, edition.last)
-            mask[edition.places(np.array(found, dtype=np.int64))] = False
-            kept = {each: of for each, of in list(self._masks.items())[1 - _REMEMBERED :] if each != name}
-            self._masks = {**kept, name: mask}
-            known = mask
-        return known[: edition.n] | edition.dead
+            mask[edition.places(np.array(found, dtype=np.int64))] = True
+            known, bits = mask, as_bitmap(mask)
+            kept = {each: of for each, of in list(self._matches.items())[1 - _REMEMBERED :] if each != name}
+            self._matches = {**kept, name: (known, bits)}
+        if bits is None or len(known) > edition.n:
+            bits = as_bitmap(known[: edition.n])
+        return bits if edition.live is None else bits & edition.live

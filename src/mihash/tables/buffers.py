@@ -1,6 +1,6 @@
 """Arrays that grow at their end."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 __all__ = ["appended"]
 
 
-def appended(buffer: NDArray[Any], n: int, rows: NDArray[Any]) -> NDArray[Any]:
+def appended(buffer: NDArray[Any], n: int, rows: NDArray[Any], order: Literal["C", "F"] = "C") -> NDArray[Any]:
     """Return a buffer that holds its first n rows and then the new ones, grown by half when it is full.
 
+    It lies in memory row by row, or column by column for the order "F".
     The first n rows are never written to, so whoever knows of no more can go on reading them.
 
     Examples
@@ -20,7 +21,8 @@ def appended(buffer: NDArray[Any], n: int, rows: NDArray[Any]) -> NDArray[Any]:
     """
     needed = n + len(rows)
     if needed > len(buffer):
-        grown = np.empty((max(needed, len(buffer) + len(buffer) // 2), *buffer.shape[1:]), dtype=buffer.dtype)
+        shape = (max(needed, len(buffer) + len(buffer) // 2), *buffer.shape[1:])
+        grown = np.empty(shape, dtype=buffer.dtype, order=order)
         grown[:n] = buffer[:n]
         buffer = grown
     buffer[n:needed] = rows

@@ -8,13 +8,14 @@ import hashlib
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codes import as_words
 from ..errors import CorruptStore
 from ..mapping import HashMapping
+from ..search import Bitmap, Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
 from .buffers import appended
 
 __all__ = ["CODE_ROWS", "Edition", "read_codes", "write_codes"]
@@ -34,8 +35,10 @@ class Edition:
         What made the codes, and encodes queries.
     n
         How many rows there are; the arrays may be longer.
-    ids_, words_, dead_
-        The rows' sequence numbers (increasing), codes as 64-bit words, and which rows were deleted.
+    ids_, columns_, dead_
+        The rows' sequence numbers (increasing), codes as columns of words, and which rows were deleted.
+    searcher
+        What is known of the codes for searching; editions that begin with the same codes share it.
     n_dead
         How many were deleted.
     n_tombstones
@@ -48,8 +51,9 @@ class Edition:
     mapping: HashMapping
     n: int
     ids_: NDArray[np.int64]
-    words_: NDArray[np.uint64]
+    columns_: Columns
     dead_: NDArray[np.bool_]
+    searcher: Searcher
     n_dead: int = 0
     n_tombstones: int = 0
     n_purges: int = 0
@@ -62,8 +66,9 @@ class Edition:
             mapping,
             0,
             np.empty(capacity, dtype=np.int64),
-            np.empty((capacity, -(-mapping.n_bits // 64)), dtype=np.uint64),
+            empty_columns(capacity, mapping.n_bits),
             np.zeros(capacity, dtype=np.bool_),
+            Searcher(mapping.n_bits),
         )
 
     @property
@@ -72,14 +77,19 @@ class Edition:
         return self.ids_[: self.n]
 
     @property
-    def words(self) -> NDArray[np.uint64]:
-        """The codes of the rows as words."""
-        return self.words_[: self.n]
+    def columns(self) -> Columns:
+        """The codes of the rows as columns of words."""
+        return self.columns_[: self.n]
 
     @property
     def dead(self) -> NDArray[np.bool_]:
         """Which rows were deleted."""
         return self.dead_[: self.n]
+
+    @cached_property
+    def live(self) -> Bitmap | None:
+        """Which rows were not deleted, as a bitmap; None where none was."""
+        return as_bitmap(~self.dead) if self.n_dead else None
 
     @property
     def last(self) -> int:
@@ -98,7 +108,7 @@ class Edition:
             self,
             n=n,
             ids_=appended(self.ids_, self.n, ids),
-            words_=appended(self.words_, self.n, as_words(codes)),
+            columns_=appended(self.columns_, self.n, as_columns(codes), order="F"),
             dead_=appended(self.dead_, self.n, np.zeros(len(ids), dtype=np.bool_)),
         )
 
@@ -141,17 +151,16 @@ class Edition:
             self,
             n=n,
             ids_=self.ids[kept],
-            words_=self.words[kept],
+            columns_=np.asfortranarray(self.columns[kept]),
             dead_=np.zeros(n, dtype=np.bool_),
+            searcher=Searcher(self.mapping.n_bits),
             n_dead=0,
             n_purges=self.n_purges + 1,
         )
 
     def codes(self, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """Return the packed codes of some rows."""
-        words = np.ascontiguousarray(self.words[start:stop])
-        n_bytes = -(-self.mapping.n_bits // 8)
-        return words.view(np.uint8)[:, :n_bytes]
+        return as_codes(self.columns[start:stop], self.mapping.n_bits)
 
 
 def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) -> None:

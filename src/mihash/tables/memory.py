@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..codes import as_words
 from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
-from ..search import nearest
+from ..search import Columns, Searcher, as_codes, as_columns, as_method, empty_columns
 from ..state import State
 from .buffers import appended
 from .keys import as_keys, key_array
@@ -38,7 +37,8 @@ class MemoryTable:
         self._n_bits: int | None = None
         self._mapping: HashMapping | None = None
         self._X: NDArray[np.float32] | None = None
-        self._words: NDArray[np.uint64] | None = None
+        self._columns: Columns | None = None
+        self._searcher: Searcher | None = None
         self._n_coded = 0
         self._keys: NDArray[Any] = np.empty(0, dtype=np.int64)
         self._known: set[Any] | None = None
@@ -50,7 +50,7 @@ class MemoryTable:
         table = cls()
         table._n_bits = n_bits
         table._store_keys(table._new_keys(keys, len(checked)))
-        table._words = as_words(checked).copy()
+        table._columns = as_columns(checked)
         table._n_coded = len(checked)
         return table
 
@@ -70,6 +70,11 @@ class MemoryTable:
         return None if self._mapping is None else self._mapping.n_features
 
     @property
+    def n_bits(self) -> int | None:
+        """The length of the codes, None while there is no mapping and no code."""
+        return self._n_bits
+
+    @property
     def mapping(self) -> HashMapping | None:
         """The snapshot that the codes belong to."""
         return self._mapping
@@ -82,9 +87,7 @@ class MemoryTable:
     @property
     def codes(self) -> NDArray[np.uint8]:
         """The packed codes of all items in the order of their ids (a copy)."""
-        words = self._coded()
-        n_bytes = -(-self._bits() // 8)
-        return words.view(np.uint8).reshape(len(words), -1)[:, :n_bytes].copy()
+        return as_codes(self._coded(), self._bits()).copy()
 
     def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> None:
         """Store items under unique keys (integers or strings); by default the key is the running number."""
@@ -105,17 +108,29 @@ class MemoryTable:
             raise InvalidInput(
                 f"The table holds vectors of {self._X.shape[1]} features; the mapping takes {mapping.n_features}."
             )
-        self._mapping, self._n_bits, self._words, self._n_coded = mapping, mapping.n_bits, None, 0
+        self._mapping, self._n_bits, self._n_coded = mapping, mapping.n_bits, 0
+        self._columns = self._searcher = None
 
-    def search(self, Q: ArrayLike, k: int = 10) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return keys and distances (n_queries, min(k, items)), nearest first, ties in the order of addition."""
+    def search(
+        self, Q: ArrayLike, k: int = 10, *, method: str = "auto", n_threads: int = 1
+    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Return keys and distances (n_queries, min(k, items)), nearest first, ties in the order of addition.
+
+        ``method`` and ``n_threads`` are those of `search_codes`.
+        """
         if self._mapping is None:
             raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
         queries = validation.features("Q", Q, self._mapping.n_features, allow_empty=True)
-        return self.search_codes(self._mapping.encode_rows(queries), k)
+        return self.search_codes(self._mapping.encode_rows(queries), k, method=method, n_threads=n_threads)
 
     def search_codes(
-        self, query_codes: ArrayLike, k: int = 10, fingerprint: str | None = None
+        self,
+        query_codes: ArrayLike,
+        k: int = 10,
+        fingerprint: str | None = None,
+        *,
+        method: str = "auto",
+        n_threads: int = 1,
     ) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Search with codes that are there already.
 
@@ -128,14 +143,23 @@ class MemoryTable:
         fingerprint
             The fingerprint of the mapping that made the query codes; if it is given and is not that of the
             table's snapshot, `SnapshotMismatch` is raised.
+        method
+            ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
+            for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
+        n_threads
+            How many threads share the work.
         """
+        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
         k = validation.integer("k", k, minimum=1)
         if fingerprint is not None and (self._mapping is None or fingerprint != self._mapping.fingerprint):
             raise SnapshotMismatch(
                 "The query codes were made by another mapping than the table's. Encode with `table.mapping`."
             )
-        queries = as_words(validation.packed("query_codes", query_codes, self._bits()))
-        ids, distances = nearest(queries, self._coded(), k)
+        queries = as_columns(validation.packed("query_codes", query_codes, self._bits()))
+        columns = self._coded()
+        if self._searcher is None:
+            self._searcher = Searcher(self._bits())
+        ids, distances = self._searcher.nearest(queries, columns, k, None, chosen, n_threads)
         return self._keys[ids], distances
 
     def _bits(self) -> int:
@@ -143,16 +167,15 @@ class MemoryTable:
             raise NotReady("The table has no codes yet: rebuild it with a mapping first.")
         return self._n_bits
 
-    def _coded(self) -> NDArray[np.uint64]:
-        """Return the codes of all items as words, computing those that are missing."""
-        n_bits = self._bits()
-        if self._words is None:
-            self._words = np.empty((0, -(-n_bits // 64)), dtype=np.uint64)
+    def _coded(self) -> Columns:
+        """Return the codes of all items as columns of words, computing those that are missing."""
+        if self._columns is None:
+            self._columns = empty_columns(0, self._bits())
         if self._n_coded < self._n and self._X is not None and self._mapping is not None:
             codes = self._mapping.encode_rows(self._X[self._n_coded : self._n])
-            self._words = appended(self._words, self._n_coded, as_words(codes))
+            self._columns = appended(self._columns, self._n_coded, as_columns(codes), order="F")
             self._n_coded = self._n
-        return self._words[: self._n]
+        return self._columns[: self._n]
 
     def _new_keys(self, keys: ArrayLike | None, n: int) -> NDArray[Any]:
         if keys is None:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import CorruptStore, DuplicateKey, InvalidInput, MIHashError, UnknownName
 from ..mapping import HashMapping
+from ..search import as_method
 from .answers import Answers, Hits, Question
 from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes, write_codes
@@ -90,7 +91,7 @@ class SQLiteTable:
         self._edition: Edition | None = None
         self._settings: dict[str, Any] = {}
         self._followed: tuple[int, ...] | None = None
-        self._following = threading.Lock()
+        self._following = threading.RLock()  # taken before the database's
         try:
             with self.database.read() as connection:
                 settings = read_settings(connection)
@@ -387,6 +388,9 @@ class SQLiteTable:
         where: Mapping[str, Any] | None = None,
         rescore: int = 0,
         radius: int | None = None,
+        *,
+        method: str = "auto",
+        n_threads: int = 1,
     ) -> Hits:
         """Return the nearest items to each query, nearest first, ties in the order of addition.
 
@@ -402,14 +406,19 @@ class SQLiteTable:
             How many nearest codes are looked up and ordered anew by the distance of their vectors; 0 for none.
         radius
             In place of the k nearest, all items at most so many bits away.
+        method
+            ``"scan"``, ``"multi-index"``, or ``"auto"`` for the faster one; the answer is the same.
+        n_threads
+            How many threads share the work.
         """
+        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
         k = validation.integer("k", k, minimum=1)
         rescore = validation.integer("rescore", rescore, minimum=0)
         if radius is not None:
             radius = validation.integer("radius", radius, minimum=0)
         condition = None if where is None else compile_filter(where)
         queries = validation.features("Q", Q, self.n_features, allow_empty=True)
-        question = Question(queries, k, condition, rescore, radius)
+        question = Question(queries, k, condition, rescore, radius, chosen, n_threads)
         hits = self._steady(lambda edition: self._hits(edition, question))
         if hits is None:
             raise CorruptStore("Rows of the hash table have no keys. Run `verify`, or use a backup.")
@@ -426,7 +435,7 @@ class SQLiteTable:
             found = ask(self.edition)
             if found is not None:
                 return found
-        with self.database.lock, self.database.read():
+        with self._following, self.database.lock, self.database.read():
             self._followed = None
             found = ask(self.edition)
             self._followed = None

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codes import as_words
 from ..errors import CorruptStore, MIHashError
+from ..search import as_columns
 from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes
 from .items import check_items, removed_items
@@ -45,8 +45,8 @@ def verify(
             mine = segment.part(np.isin(segment.ids, ids[chosen]))
             places = edition.places(mine.ids)
             if len(places) == len(mine):
-                again = as_words(edition.mapping.encode_rows(mine.features))
-                wrong = (again != edition.words[places]).any(axis=1)
+                again = as_columns(edition.mapping.encode_rows(mine.features))
+                wrong = (again != edition.columns[places]).any(axis=1)
                 checked["codes"] += len(mine)
                 problems += [f"The code of row {row} does not match its vector." for row in mine.ids[wrong][:1]]
     if problems:

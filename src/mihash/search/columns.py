@@ -1,0 +1,63 @@
+"""Codes laid out for a scan: one column of machine words for each part of a code.
+
+Codes of up to 32 bits are one column of 32-bit words, longer ones ceil(b / 64) columns of 64-bit words. A column
+lies in memory as one piece, so that a processor compares many codes at once. Which codes may be found is a bitmap:
+bit j of its words stands for code j.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bitmap", "Columns", "as_bitmap", "as_codes", "as_columns", "empty_columns"]
+
+Columns = NDArray[Any]
+"""Codes (n, n_words) of uint32 or uint64, column by column in memory."""
+
+Bitmap = NDArray[np.uint64]
+
+
+def empty_columns(n: int, n_bits: int) -> Columns:
+    """Return room for n codes."""
+    n_words, kind = (1, np.uint32) if n_bits <= 32 else (-(-n_bits // 64), np.uint64)
+    return np.empty((n, n_words), dtype=kind, order="F")
+
+
+def as_columns(codes: NDArray[np.uint8]) -> Columns:
+    """Return packed codes (n, bytes) as columns of words, padded with zeros.
+
+    Examples
+    --------
+    >>> as_columns(np.array([[1, 0, 0, 0, 2], [3, 0, 0, 0, 0]], dtype=np.uint8))
+    array([[8589934593],
+           [         3]], dtype=uint64)
+    """
+    n, n_bytes = codes.shape
+    columns = empty_columns(n, 8 * n_bytes)
+    width = columns.shape[1] * columns.itemsize
+    if n_bytes % width:
+        padded = np.zeros((n, width), dtype=np.uint8)
+        padded[:, :n_bytes] = codes
+        codes = padded
+    columns[:] = np.ascontiguousarray(codes).view(columns.dtype)
+    return columns
+
+
+def as_codes(columns: Columns, n_bits: int) -> NDArray[np.uint8]:
+    """Return columns of words as packed codes (n, ceil(b / 8))."""
+    return np.ascontiguousarray(columns).view(np.uint8)[:, : -(-n_bits // 8)]
+
+
+def as_bitmap(mask: NDArray[np.bool_]) -> Bitmap:
+    """Return a mask over codes as words of 64 bits, bit 0 first, padded with zeros.
+
+    Examples
+    --------
+    >>> as_bitmap(np.array([True, False, True]))
+    array([5], dtype=uint64)
+    """
+    packed = np.packbits(mask, bitorder="little")
+    words = np.zeros(-(-len(mask) // 64), dtype=np.uint64)
+    words.view(np.uint8)[: len(packed)] = packed
+    return words

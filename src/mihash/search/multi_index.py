@@ -1,0 +1,333 @@
+"""Exact search in less than a scan: multi-index hashing (Norouzi, Punjani and Fleet, CVPR 2012).
+
+A code is cut into m pieces of 16 bits, and for each piece there is a table that lists the codes by its value. If a
+code is at most r = a m + i bits from the query, then it differs in at most a bits in one of the pieces 0..i, or in
+at most a - 1 bits in one of the others. So step r = 0, 1, 2, ... looks into the buckets of piece r mod m whose
+value differs in exactly a = floor(r / m) bits, and after it every code up to distance r has been seen; a search
+ends when its k-th best is not farther than that.
+
+Each table holds its own copy of the codes in the order of its buckets, so that a bucket is read as the scan reads
+codes, 64 at a time. A code that is in several of the buckets counts in the first of them, which its pieces tell.
+A query whose buckets would cost more than a scan is answered by the scan.
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import jit, popcount
+from . import scan
+from .columns import Bitmap, Columns
+from .lanes import LANES, below, distance, lowest
+from .scan import EVERY, Contiguous, Found, Queries, in_threads, joined, pieces, split_ranks, tiles
+
+__all__ = ["NEIGHBOR", "MultiIndex", "occupancy", "work"]
+
+# What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
+PROBE = 500  # to open a bucket
+BUCKET_CODE = 12  # to look at a code in it
+NEIGHBOR = 3000  # to find, check and sort one of the k
+_PIECE = 16
+_VALUES = 1 << _PIECE
+_ID_BITS = scan.ID_BITS
+
+
+class MultiIndex:
+    """Tables over codes, for exact search with fewer comparisons.
+
+    Parameters
+    ----------
+    columns
+        Codes as words (`as_columns`). Codes that come behind them later are found too, by a scan of these alone.
+    n_bits
+        The length of a code.
+
+    Examples
+    --------
+    >>> from mihash.search import as_columns
+    >>> codes = np.random.default_rng(0).integers(0, 256, (1000, 4), dtype=np.uint8)
+    >>> columns = as_columns(codes)
+    >>> ids, distances = MultiIndex(columns, n_bits=32).nearest(columns[:1], columns, k=2)
+    >>> ids.tolist(), distances.tolist()
+    ([[0, 262]], [[0, 5]])
+    """
+
+    def __init__(self, columns: Columns, n_bits: int) -> None:
+        self.n = len(columns) // LANES * LANES  # a whole number of words of a bitmap
+        self.n_bits = n_bits
+        self._hints: dict[int, NDArray[np.int64]] = {}  # how far the last k-th neighbour was, for each k
+        n_pieces = -(-n_bits // _PIECE)
+        words = pieces(columns[: self.n])
+        self._ids = np.empty((n_pieces, self.n), dtype=np.uint32)
+        self._starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.int64)
+        # A bucket's last 64 lanes may reach over its end.
+        self._words = np.zeros((len(words), n_pieces * self.n + LANES), dtype=columns.dtype)
+        for piece in range(n_pieces):
+            _build(words, piece, self._ids[piece], self._starts[piece], self._words)
+
+    def nearest(
+        self, queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1
+    ) -> Found:
+        """Return what `scan.nearest` returns; ``columns`` begins with the codes of this index."""
+        k = min(k, len(columns) if live is None else scan.n_live(live))
+        n_indexed = self.n if live is None else scan.n_live(live[: self.n // LANES])
+        width = min(k, n_indexed)
+        ranks = np.empty((len(queries), width), dtype=np.int64)
+        done = np.zeros(len(queries), dtype=np.bool_)
+        rows, alive, words = np.ascontiguousarray(queries), EVERY if live is None else live, tuple(self._words)
+
+        hint = self._hints.setdefault(width, np.full(1, self.n_bits))
+
+        def answer(tile: slice) -> None:
+            _nearest(
+                rows[tile], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive,
+                hint, ranks[tile], done[tile],
+            )  # fmt: skip
+
+        if width:
+            in_threads(answer, tiles(len(queries), n_threads), n_threads)
+        ids, distances = split_ranks(ranks)
+        if not done.all():
+            left = np.flatnonzero(~done)
+            ids[left], distances[left] = scan.nearest(
+                queries[left],
+                columns[: self.n],
+                width,
+                None if live is None else live[: self.n // LANES],
+                n_threads,
+            )
+        if self.n == len(columns):
+            return ids, distances
+        rest = None if live is None else live[self.n // LANES :]
+        later, farther = scan.nearest(queries, columns[self.n :], k, rest, n_threads)
+        return joined([(ids, distances), (later + self.n, farther)], k)
+
+    def within(
+        self, queries: Columns, columns: Columns, radius: int, live: Bitmap | None = None, n_threads: int = 1
+    ) -> list[Found]:
+        """Return what `scan.within` returns; ``columns`` begins with the codes of this index."""
+        radius = min(radius, self.n_bits)
+        head, rest = (None, None) if live is None else (live[: self.n // LANES], live[self.n // LANES :])
+        rows, alive, words = np.ascontiguousarray(queries), EVERY if live is None else live, tuple(self._words)
+        found: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.int32))] * len(queries)
+
+        def answer(tile: slice) -> None:
+            for q in range(tile.start, tile.stop):
+                done, ranks = _search(
+                    rows[q : q + 1], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive,
+                    self.n + 1, radius,
+                )  # fmt: skip
+                if done:
+                    found[q] = split_ranks(ranks)
+                else:
+                    (found[q],) = scan.within(queries[q : q + 1], columns[: self.n], radius, head)
+
+        if self.n:
+            in_threads(answer, tiles(len(queries), n_threads), n_threads)
+        if self.n == len(columns):
+            return found
+        later = scan.within(queries, columns[self.n :], radius, rest, n_threads)
+        return [
+            joined([first, (ids + self.n, distances)])
+            for first, (ids, distances) in zip(found, later, strict=True)
+        ]
+
+
+def occupancy(columns: Columns, n_bits: int) -> NDArray[np.int64]:
+    """Return how many codes each bucket of each piece would hold (n_pieces, 65,536)."""
+    n_pieces = -(-n_bits // _PIECE)
+    counts = np.zeros((n_pieces, _VALUES), dtype=np.int64)
+    words = pieces(columns)
+    for piece in range(n_pieces):
+        _count(words, piece, counts[piece])
+    return counts
+
+
+def work(queries: Columns, counts: NDArray[np.int64], radii: NDArray[np.int32], n_bits: int) -> NDArray[np.int64]:
+    """Return what a search of each query up to a radius costs, in codes of a scan."""
+    costs: NDArray[np.int64] = _work(np.ascontiguousarray(queries), counts, _flips(), radii, n_bits)
+    return costs
+
+
+@cache
+def _flips() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all values of a piece by the number of their ones, and where each number of ones starts."""
+    values = np.arange(_VALUES, dtype=np.int64)
+    ones = np.bitwise_count(values)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(ones))])
+    return values[np.argsort(ones, kind="stable")], starts.astype(np.int64)
+
+
+@jit
+def _count(columns: Contiguous, piece: int, counts: NDArray[np.int64]) -> None:
+    per_word = columns[0].itemsize * 8 // _PIECE
+    column, shift = columns[piece // per_word], np.uint64(_PIECE * (piece % per_word))
+    for j in range(len(column)):
+        counts[np.int64(np.uint64(column[j]) >> shift & np.uint64(_VALUES - 1))] += 1
+
+
+@jit
+def _build(
+    columns: Contiguous,
+    piece: int,
+    ids: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    words: NDArray[np.uint64],
+) -> None:
+    n = len(ids)
+    per_word = columns[0].itemsize * 8 // _PIECE
+    key, shift = columns[piece // per_word], np.uint64(_PIECE * (piece % per_word))
+    _count(columns, piece, starts[1:])
+    for bucket in range(_VALUES):
+        starts[bucket + 1] += starts[bucket]
+    place = starts[:-1].copy()
+    for j in range(n):
+        value = np.int64(np.uint64(key[j]) >> shift & np.uint64(_VALUES - 1))
+        ids[place[value]] = j
+        place[value] += 1
+    for number, column in enumerate(columns):
+        copy = words[number, piece * n : (piece + 1) * n]
+        for at in range(n):
+            copy[at] = column[ids[at]]
+
+
+@jit
+def _work(
+    queries: Queries,
+    counts: NDArray[np.int64],
+    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
+    radii: NDArray[np.int32],
+    n_bits: int,
+) -> NDArray[np.int64]:
+    n_pieces, per_word = len(counts), queries.itemsize * 8 // _PIECE
+    values, firsts = flips
+    costs = np.zeros(len(queries), dtype=np.int64)
+    for q in range(len(queries)):
+        for step in range(min(radii[q], n_bits) + 1):
+            piece, ones = step % n_pieces, step // n_pieces
+            if ones > _PIECE:
+                break
+            key = _value(queries, q, piece, per_word)
+            width = min(_PIECE, n_bits - _PIECE * piece)
+            for i in range(firsts[ones], firsts[ones + 1]):
+                if values[i] >> width == 0:
+                    costs[q] += PROBE + BUCKET_CODE * counts[piece, key ^ values[i]]
+    return costs
+
+
+@jit
+def _value(queries: Queries, q: int, piece: int, per_word: int) -> np.int64:
+    shift = np.uint64(_PIECE * (piece % per_word))
+    return np.int64(np.uint64(queries[q, piece // per_word]) >> shift & np.uint64(_VALUES - 1))
+
+
+@jit
+def _nearest(
+    queries: Queries,
+    columns: Contiguous,
+    words: NDArray[np.uint64],
+    ids: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
+    n_bits: int,
+    live: Bitmap,
+    hint: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    done: NDArray[np.bool_],
+) -> None:
+    k = ranks.shape[1]
+    for q in range(len(queries)):
+        for reach in (min(hint[0], n_bits), n_bits):
+            done[q], found = _search(
+                queries[q : q + 1], columns, words, ids, starts, flips, n_bits, live, k, reach
+            )
+            if not done[q]:
+                break
+            if len(found) == k:
+                ranks[q] = found
+                hint[0] = (found[k - 1] >> _ID_BITS) + 2
+                break
+
+
+@jit
+def _search(
+    query: Queries,
+    columns: Contiguous,
+    words: NDArray[np.uint64],
+    ids: NDArray[np.uint32],
+    starts: NDArray[np.int64],
+    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
+    n_bits: int,
+    live: Bitmap,
+    k: int,
+    radius: int,
+) -> tuple[bool, NDArray[np.int64]]:
+    """Return the ranks of the k nearest, or of all up to a radius where they are fewer, sorted.
+
+    Where that would cost more than a scan it is not done, and the first value returned is False.
+    """
+    (n_pieces, n), filtered = ids.shape, len(live) > 0
+    per_word = words.itemsize * 8 // _PIECE
+    values, firsts = flips
+    ranks, n_found, cost = np.empty(2 * min(k, n) + 2 * LANES, dtype=np.int64), 0, 0
+    # As in the scan: the distance of the k-th best so far, and how many there are up to it.
+    threshold, n_within, counts = np.int64(radius), 0, np.zeros(n_bits + 1, dtype=np.int64)
+    worst = np.int64(n_bits + 1) << _ID_BITS
+    for step in range(radius + 1):
+        piece, ones = step % n_pieces, step // n_pieces
+        key = _value(query, 0, piece, per_word)
+        width = min(_PIECE, n_bits - _PIECE * piece)
+        for i in range(firsts[min(ones, width + 1)], firsts[min(ones, width) + 1]):
+            if values[i] >> width:
+                continue
+            start, stop = starts[piece, key ^ values[i]], starts[piece, (key ^ values[i]) + 1]
+            cost += PROBE + BUCKET_CODE * (stop - start)
+            if cost > n:
+                return False, ranks[:0]
+            lost = np.int64(-1)  # ids rise in a bucket: after one that lost a tie at a level, all later ones do
+            for begin in range(start, stop, LANES):
+                if n_found + LANES > len(ranks):
+                    if n_found >= 2 * k:
+                        ranks[:n_found].sort()  # those dropped, as far as they counted, were tied with the k-th
+                        counts[threshold] -= n_within - k
+                        n_found = n_within = k
+                        worst = ranks[k - 1]
+                    else:
+                        ranks = np.concatenate((ranks, ranks))
+                mask = below(columns, query, 0, piece * n + begin, threshold + np.int64(threshold != lost))
+                if begin + LANES > stop:
+                    mask &= (np.uint64(1) << np.uint64(stop - begin)) - np.uint64(1)
+                while mask:
+                    at = begin + lowest(mask)
+                    mask &= mask - np.uint64(1)
+                    j = np.int64(ids[piece, at])
+                    if filtered and not live[j // LANES] >> np.uint64(j % LANES) & np.uint64(1):
+                        continue
+                    level = distance(columns, query, 0, piece * n + at)
+                    if level > threshold:
+                        continue
+                    rank = level << _ID_BITS | j
+                    if rank >= worst:
+                        lost = threshold
+                        continue
+                    is_first = True
+                    for other in range(n_pieces):
+                        number, shift = other // per_word, np.uint64(_PIECE * (other % per_word))
+                        differing = np.uint64(query[0, number] ^ words[number, piece * n + at]) >> shift
+                        apart = np.int64(popcount(differing & np.uint64(_VALUES - 1)))
+                        is_first &= apart >= ones + (other < piece)
+                    if not is_first:
+                        continue
+                    ranks[n_found] = rank
+                    n_found += 1
+                    counts[level] += 1
+                    n_within += 1
+                    while n_within - counts[threshold] >= k:
+                        n_within -= counts[threshold]
+                        threshold -= 1
+        if n_within >= k and threshold <= step:
+            break
+    ranks = ranks[:n_found]
+    ranks.sort()
+    return True, ranks[:k]

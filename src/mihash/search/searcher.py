@@ -1,0 +1,151 @@
+"""Which way to search: a scan, or multi-index hashing where that pays.
+
+Multi-index hashing wins on codes that cluster, as learned ones do, and loses on random ones; so the choice is made
+by counting. For some of the codes themselves, taken as queries, the size of the buckets that they would open gives
+what a search costs. Counting and building take as long as some hundred scans, and are done once so much has been
+scanned: whoever asks rarely never pays for them, and whoever asks much pays at most twice.
+"""
+
+import threading
+from typing import Literal, get_args
+
+import numpy as np
+
+from .. import validation
+from . import scan
+from .columns import Bitmap, Columns
+from .multi_index import NEIGHBOR, MultiIndex, occupancy, work
+from .scan import Found
+
+__all__ = ["Method", "Searcher", "as_method"]
+
+Method = Literal["auto", "scan", "multi-index"]
+
+_SMALL = 65_536  # below it a scan takes microseconds
+_PATIENCE = 1024  # scans of the table
+_SAMPLE = 32
+_LONG = 128  # the tables of longer codes take more memory than they are worth, unless they are asked for
+_LONGEST = 256
+
+
+def as_method(method: str) -> Method:
+    """Return a way to search, checked."""
+    checked: Method = validation.choice("method", method, get_args(Method))
+    return checked
+
+
+class Searcher:
+    """Searches codes that grow at their end, and remembers what it has found out about them.
+
+    Parameters
+    ----------
+    n_bits
+        The length of a code.
+
+    Examples
+    --------
+    >>> from mihash.search import as_columns
+    >>> columns = as_columns(np.array([[3], [0], [1]], dtype=np.uint8))
+    >>> Searcher(n_bits=8).nearest(columns[1:2], columns, k=2)[0].tolist()
+    [[1, 2]]
+    """
+
+    def __init__(self, n_bits: int) -> None:
+        self.n_bits = n_bits
+        self._lock = threading.Lock()
+        self._index: MultiIndex | None = None
+        self._scanned = 0
+        self._n_judged = 0
+        self._pays: dict[tuple[str, int], bool] = {}
+
+    @property
+    def index(self) -> MultiIndex | None:
+        """The tables of multi-index hashing, None while there are none."""
+        return self._index
+
+    def nearest(
+        self,
+        queries: Columns,
+        columns: Columns,
+        k: int,
+        live: Bitmap | None = None,
+        method: Method = "auto",
+        n_threads: int = 1,
+    ) -> Found:
+        """Return the ids and distances of the k nearest codes, as `scan.nearest`, the faster way."""
+        n = len(columns)
+        # Where some are filtered out, the k-th of those left is as far as a farther one of all.
+        reach = k if live is None else k * n // max(scan.n_live(live), 1)
+        index = self._chosen(columns, len(queries), method, "nearest", 1 << (min(reach, n) - 1).bit_length())
+        if index is None:
+            return scan.nearest(queries, columns, k, live, n_threads)
+        return index.nearest(queries, columns, k, live, n_threads)
+
+    def within(
+        self,
+        queries: Columns,
+        columns: Columns,
+        radius: int,
+        live: Bitmap | None = None,
+        method: Method = "auto",
+        n_threads: int = 1,
+    ) -> list[Found]:
+        """Return the ids and distances of all codes up to a radius, as `scan.within`, the faster way."""
+        index = self._chosen(columns, len(queries), method, "within", min(radius, self.n_bits))
+        if index is None:
+            return scan.within(queries, columns, radius, live, n_threads)
+        return index.within(queries, columns, radius, live, n_threads)
+
+    def _chosen(
+        self, columns: Columns, n_queries: int, method: Method, kind: str, reach: int
+    ) -> MultiIndex | None:
+        """Return the tables to search with, None for a scan."""
+        n = len(columns)
+        if method == "scan" or self.n_bits > _LONGEST:
+            return None
+        if method == "multi-index":
+            with self._lock:
+                return self._built(columns)
+        if n < _SMALL or self.n_bits > _LONG:
+            return None
+        self._scanned += n * n_queries
+        outgrown = _outgrown(self._n_judged, n)
+        if self._scanned >= _PATIENCE * n if outgrown else (kind, reach) not in self._pays:
+            with self._lock:
+                self._judge(columns, kind, reach)
+        return self._index if self._pays.get((kind, reach)) else None
+
+    def _judge(self, columns: Columns, kind: str, reach: int) -> None:
+        n = len(columns)
+        if _outgrown(self._n_judged, n):
+            self._pays, self._n_judged, self._scanned = {}, n, 0
+        if (kind, reach) not in self._pays:
+            pays = self._cheaper(columns, kind, reach)
+            if pays:
+                self._built(columns)
+            self._pays[kind, reach] = pays
+
+    def _built(self, columns: Columns) -> MultiIndex:
+        """Return tables over these codes, made anew where they hold too few of them."""
+        if self._index is None or _outgrown(self._index.n, len(columns)):
+            self._index = MultiIndex(columns, self.n_bits)
+        return self._index
+
+    def _cheaper(self, columns: Columns, kind: str, reach: int) -> bool:
+        """Tell whether multi-index hashing costs less than a scan, on a sample of the codes as queries."""
+        n = len(columns)
+        sample = columns[:: max(n // _SAMPLE, 1)][:_SAMPLE]
+        if kind == "within":
+            radii, found = np.full(len(sample), reach, dtype=np.int32), 0
+        elif reach * NEIGHBOR >= n:
+            return False
+        else:
+            radii, found = scan.nearest(sample, columns, reach + 1)[1][:, -1], reach  # a code finds itself first
+        costs = work(sample, occupancy(columns, self.n_bits), radii, self.n_bits) + found * NEIGHBOR
+        # A query that turns out to be too dear is scanned after all.
+        return bool(np.where(costs > n, 2 * n, costs).mean() < n)
+
+
+def _outgrown(n_then: int, n: int) -> bool:
+    """Tell whether a table has grown by a quarter since."""
+    return n_then == 0 or n > n_then + n_then // 4
