@@ -10,12 +10,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bitmap", "Columns", "as_bitmap", "as_codes", "as_columns", "empty_columns"]
+__all__ = [
+    "EVERY",
+    "Bitmap",
+    "Columns",
+    "Contiguous",
+    "Queries",
+    "as_bitmap",
+    "as_codes",
+    "as_columns",
+    "contiguous",
+    "empty_columns",
+    "n_live",
+]
 
 Columns = NDArray[Any]
 """Codes (n, n_words) of uint32 or uint64, column by column in memory."""
 
+Contiguous = tuple[NDArray[Any], ...]
+"""The columns one by one, each contiguous, as kernels take them."""
+
+Queries = NDArray[Any]
+"""Codes (n, n_words) of the same words, row by row in memory."""
+
 Bitmap = NDArray[np.uint64]
+
+EVERY: Bitmap = np.empty(0, dtype=np.uint64)
+"""What kernels take for a bitmap where every code may be found."""
 
 
 def empty_columns(n: int, n_bits: int) -> Columns:
@@ -61,3 +82,13 @@ def as_bitmap(mask: NDArray[np.bool_]) -> Bitmap:
     words = np.zeros(-(-len(mask) // 64), dtype=np.uint64)
     words.view(np.uint8)[: len(packed)] = packed
     return words
+
+
+def n_live(live: Bitmap) -> int:
+    """Return how many codes a bitmap lets through."""
+    return int(np.bitwise_count(live).sum())
+
+
+def contiguous(columns: Columns) -> Contiguous:
+    """Return the columns one by one, each contiguous."""
+    return tuple(np.ascontiguousarray(columns[:, number]) for number in range(columns.shape[1]))

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
 from . import scan
-from .columns import Bitmap, Columns
+from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
+from .found import ID_BITS, Found, joined, split_ranks
 from .lanes import LANES, below, distance, lowest
-from .scan import EVERY, Contiguous, Found, Queries, in_threads, joined, pieces, split_ranks, tiles
+from .threads import in_threads, tiles
 
-__all__ = ["NEIGHBOR", "MultiIndex", "occupancy", "work"]
+__all__ = ["BUCKET_CODE", "NEIGHBOR", "PROBE", "MultiIndex", "occupancy", "work"]
 
 # What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
 PROBE = 500  # to open a bucket
@@ -30,7 +31,6 @@ BUCKET_CODE = 12  # to look at a code in it
 NEIGHBOR = 3000  # to find, check and sort one of the k
 _PIECE = 16
 _VALUES = 1 << _PIECE
-_ID_BITS = scan.ID_BITS
 
 
 class MultiIndex:
@@ -58,7 +58,7 @@ class MultiIndex:
         self.n_bits = n_bits
         self._hints: dict[int, NDArray[np.int64]] = {}  # how far the last k-th neighbour was, for each k
         n_pieces = -(-n_bits // _PIECE)
-        words = pieces(columns[: self.n])
+        words = contiguous(columns[: self.n])
         self._ids = np.empty((n_pieces, self.n), dtype=np.uint32)
         self._starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.int64)
         # A bucket's last 64 lanes may reach over its end.
@@ -70,8 +70,8 @@ class MultiIndex:
         self, queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1
     ) -> Found:
         """Return what `scan.nearest` returns; ``columns`` begins with the codes of this index."""
-        k = min(k, len(columns) if live is None else scan.n_live(live))
-        n_indexed = self.n if live is None else scan.n_live(live[: self.n // LANES])
+        k = min(k, len(columns) if live is None else n_live(live))
+        n_indexed = self.n if live is None else n_live(live[: self.n // LANES])
         width = min(k, n_indexed)
         ranks = np.empty((len(queries), width), dtype=np.int64)
         done = np.zeros(len(queries), dtype=np.bool_)
@@ -138,7 +138,7 @@ def occupancy(columns: Columns, n_bits: int) -> NDArray[np.int64]:
     """Return how many codes each bucket of each piece would hold (n_pieces, 65,536)."""
     n_pieces = -(-n_bits // _PIECE)
     counts = np.zeros((n_pieces, _VALUES), dtype=np.int64)
-    words = pieces(columns)
+    words = contiguous(columns)
     for piece in range(n_pieces):
         _count(words, piece, counts[piece])
     return counts
@@ -246,7 +246,7 @@ def _nearest(
                 break
             if len(found) == k:
                 ranks[q] = found
-                hint[0] = (found[k - 1] >> _ID_BITS) + 2
+                hint[0] = (found[k - 1] >> ID_BITS) + 2
                 break
 
 
@@ -273,7 +273,7 @@ def _search(
     ranks, n_found, cost = np.empty(2 * min(k, n) + 2 * LANES, dtype=np.int64), 0, 0
     # As in the scan: the distance of the k-th best so far, and how many there are up to it.
     threshold, n_within, counts = np.int64(radius), 0, np.zeros(n_bits + 1, dtype=np.int64)
-    worst = np.int64(n_bits + 1) << _ID_BITS
+    worst = np.int64(n_bits + 1) << ID_BITS
     for step in range(radius + 1):
         piece, ones = step % n_pieces, step // n_pieces
         key = _value(query, 0, piece, per_word)
@@ -307,7 +307,7 @@ def _search(
                     level = distance(columns, query, 0, piece * n + at)
                     if level > threshold:
                         continue
-                    rank = level << _ID_BITS | j
+                    rank = level << ID_BITS | j
                     if rank >= worst:
                         lost = threshold
                         continue

@@ -9,30 +9,21 @@ Codes that were deleted or filtered out are zeros in a bitmap. Where it is full 
 it is sparse only the codes that are left are looked at.
 """
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
-from .columns import Bitmap, Columns
+from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
+from .found import ID_BITS, Found, joined, split_ranks
 from .lanes import LANES, below, distance, lowest
+from .threads import TILE, in_threads, tiles
 
-__all__ = ["Found", "in_threads", "nearest", "within"]
+__all__ = ["nearest", "within"]
 
-Found = tuple[NDArray[np.int64], NDArray[np.int32]]
-Contiguous = tuple[NDArray[np.uint64], ...]
-Queries = NDArray[np.uint64]
-
-EVERY = np.empty(0, dtype=np.uint64)
 _FEW = 16  # a share of the codes below which a threshold soon passes over most of them
-_TILE = 16
 _BLOCK_BYTES = 16_384
 _SPARSE = 6  # so few codes of 64 are sooner looked at one by one
 _SLACK = 1024
-ID_BITS = 48
 
 
 def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1) -> Found:
@@ -60,12 +51,12 @@ def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = No
     """
     n = len(columns)
     k = min(k, n if live is None else n_live(live))
-    if n_threads > 1 and len(queries) <= _TILE * (n_threads - 1) and n >= n_threads * _SLACK:
+    if n_threads > 1 and len(queries) <= TILE * (n_threads - 1) and n >= n_threads * _SLACK:
         return _in_parts(queries, columns, k, live, n_threads)
     ids = np.empty((len(queries), k), dtype=np.int64)
     distances = np.empty((len(queries), k), dtype=np.int32)
     if k:
-        words, rows, alive = pieces(columns), np.ascontiguousarray(queries), EVERY if live is None else live
+        words, rows, alive = contiguous(columns), np.ascontiguousarray(queries), EVERY if live is None else live
         kernel = _few if k * _FEW <= n else _many
 
         def answer(tile: slice) -> None:
@@ -87,7 +78,7 @@ def within(
     >>> ids.tolist(), distances.tolist()
     ([2, 1], [0, 1])
     """
-    words, rows, alive = pieces(columns), np.ascontiguousarray(queries), EVERY if live is None else live
+    words, rows, alive = contiguous(columns), np.ascontiguousarray(queries), EVERY if live is None else live
     radius = min(radius, 8 * columns.itemsize * columns.shape[1])
     found: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.int32))] * len(queries)
 
@@ -99,42 +90,6 @@ def within(
 
     in_threads(answer, tiles(len(queries), n_threads), n_threads)
     return found
-
-
-def n_live(live: Bitmap) -> int:
-    """Return how many codes a bitmap lets through."""
-    return int(np.bitwise_count(live).sum())
-
-
-def split_ranks(ranks: NDArray[np.int64]) -> Found:
-    """Return ids and distances from ranks, which are whole numbers that sort as (distance, id)."""
-    return ranks & ((1 << ID_BITS) - 1), (ranks >> ID_BITS).astype(np.int32)
-
-
-def in_threads(work: Callable[[slice], object], parts: Iterable[slice], n_threads: int) -> None:
-    """Do some work for each part, in several threads or in this one."""
-    if n_threads == 1:
-        for part in parts:
-            work(part)
-    else:
-        for _ in _pool(n_threads).map(work, parts):
-            pass
-
-
-@cache
-def _pool(n_threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="mihash-search")
-
-
-def tiles(n: int, n_threads: int) -> list[slice]:
-    """Return parts of the queries that are few enough to take turns on a block of codes."""
-    size = min(_TILE, -(-n // n_threads)) or 1
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def pieces(columns: Columns) -> Contiguous:
-    """Return the columns one by one, each contiguous."""
-    return tuple(np.ascontiguousarray(columns[:, number]) for number in range(columns.shape[1]))
 
 
 def _in_parts(queries: Columns, columns: Columns, k: int, live: Bitmap | None, n_threads: int) -> Found:
@@ -150,13 +105,6 @@ def _in_parts(queries: Columns, columns: Columns, k: int, live: Bitmap | None, n
 
     in_threads(answer, parts, n_threads)
     return joined([found[part.start] for part in parts], k)
-
-
-def joined(parts: list[Found], k: int | None = None) -> Found:
-    """Return the answers from ranges of codes, given in their order, as one, by (distance, id); k at most."""
-    ids, distances = (np.concatenate([part[i] for part in parts], axis=-1) for i in (0, 1))
-    order = np.argsort(distances, axis=-1, kind="stable")[..., :k]
-    return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(distances, order, axis=-1)
 
 
 @jit

@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import validation
 from . import scan
-from .columns import Bitmap, Columns
+from .columns import Bitmap, Columns, n_live
+from .found import Found
 from .multi_index import NEIGHBOR, MultiIndex, occupancy, work
-from .scan import Found
 
 __all__ = ["Method", "Searcher", "as_method"]
 
@@ -75,7 +75,7 @@ class Searcher:
         """Return the ids and distances of the k nearest codes, as `scan.nearest`, the faster way."""
         n = len(columns)
         # Where some are filtered out, the k-th of those left is as far as a farther one of all.
-        reach = k if live is None else k * n // max(scan.n_live(live), 1)
+        reach = k if live is None else k * n // max(n_live(live), 1)
         index = self._chosen(columns, len(queries), method, "nearest", 1 << (min(reach, n) - 1).bit_length())
         if index is None:
             return scan.nearest(queries, columns, k, live, n_threads)
