@@ -1,44 +1,19 @@
-"""The command line: each command a few lines over the library."""
+"""Commands around the paper: its idea on shipped data, its experiments, and a search for parameters."""
 
-import sys
-import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["app", "demo", "main", "options", "reproduce", "tune", "version"]
+from .program import command
 
-app = typer.Typer(
-    help="Binary codes that learn from a stream, and know when to rehash.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
+__all__ = ["demo", "reproduce", "tune"]
+
+_PANEL = "The paper"
 
 
-def version(asked: bool) -> None:
-    """Print the version and stop."""
-    if asked:
-        from . import __version__
-
-        typer.echo(f"mihash {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    show: Annotated[
-        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Options that stand before the command."""
-
-
-@app.command(epilog="Example: mihash demo --bits 16 --output /tmp/demo")
+@command(_PANEL, "mihash demo --bits 16 --output /tmp/demo")
 def demo(
     dataset: Annotated[
         str, typer.Option(help="'digits', which ships, another data set by name, or a file of features.")
@@ -56,7 +31,7 @@ def demo(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
     from rich.table import Table
 
-    from .demo import draw, run_demo
+    from ..demo import draw, run_demo
 
     console = Console()
     columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -84,7 +59,10 @@ def demo(
     console.print(f"The picture is in {path}", highlight=False)
 
 
-@app.command(epilog="Example: mihash reproduce table4 figure4 --scale smoke, or with --dataset mine.npz")
+@command(
+    _PANEL,
+    "mihash reproduce table4 figure4 --scale smoke, or with --dataset mine.npz",
+)
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments by name, or TOML files.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every experiment of the paper.")] = False,
@@ -115,17 +93,17 @@ def reproduce(
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from . import validation
-    from .errors import InvalidInput
-    from .experiments.correlation import run_correlation
-    from .experiments.definition import definition_names, load_definition
-    from .experiments.distributions import run_distributions
-    from .experiments.outcomes import missing_files
-    from .experiments.report import make_report
-    from .experiments.results import check_results_folder, seeded
-    from .experiments.runner import pending, run_tasks
-    from .experiments.scales import scale_of, stage
-    from .experiments.sources import check_folder
+    from .. import validation
+    from ..errors import InvalidInput
+    from ..experiments.correlation import run_correlation
+    from ..experiments.definition import definition_names, load_definition
+    from ..experiments.distributions import run_distributions
+    from ..experiments.outcomes import missing_files
+    from ..experiments.report import make_report
+    from ..experiments.results import check_results_folder, seeded
+    from ..experiments.runner import pending, run_tasks
+    from ..experiments.scales import scale_of, stage
+    from ..experiments.sources import check_folder
 
     chosen = definition_names() if everything else names or []
     if not chosen:
@@ -167,7 +145,10 @@ def reproduce(
     console.print(told, highlight=False, markup=False)
 
 
-@app.command(epilog="Example: mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9")
+@command(
+    _PANEL,
+    "mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9",
+)
 def tune(
     method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
     dataset: Annotated[
@@ -196,11 +177,11 @@ def tune(
     from rich.progress import Progress
     from rich.table import Table
 
-    from .experiments.definition import load_definition
-    from .experiments.results import check_results_folder, seeded
-    from .experiments.sources import is_file
-    from .experiments.tuning import parse_grid
-    from .experiments.tuning import tune as search
+    from ..experiments.definition import load_definition
+    from ..experiments.results import check_results_folder, seeded
+    from ..experiments.sources import is_file
+    from ..experiments.tuning import parse_grid
+    from ..experiments.tuning import tune as search
 
     grid = parse_grid(tried) if tried else None
     console = Console()
@@ -240,16 +221,3 @@ def tune(
     console.print(
         f"The best is in {found.path}; run it with: {command}", highlight=False, markup=False, soft_wrap=True
     )
-
-
-def main() -> None:
-    """Run the command line; an error is one line, exit 2 for bad input and 1 for what failed."""
-    from .errors import InvalidInput, MIHashError, UnknownName
-
-    try:
-        app()
-    except (MIHashError, OSError) as error:
-        if "--debug" in sys.argv:
-            traceback.print_exc()
-        typer.echo(f"mihash: {error}", err=True)
-        raise SystemExit(2 if isinstance(error, InvalidInput | UnknownName) else 1) from error

@@ -1,0 +1,89 @@
+"""What commands take, and how it is read: indexes, keys, filters, vectors."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..index import OnlineIndex
+    from ..tables.keys import Key
+
+__all__ = ["AsJSON", "Folder", "as_filter", "as_parameters", "find_keys", "open_index"]
+
+Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
+AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
+
+
+def open_index(path: Path, read_only: bool = False) -> "OnlineIndex":
+    """Open an index; where there is none, say how to make one."""
+    from ..errors import InvalidInput
+    from ..index import OnlineIndex
+    from ..tables.database import DATABASE
+
+    if not (path / DATABASE).exists():
+        raise InvalidInput(f"There is no index in {path}; make one with: mihash create {path}")
+    return OnlineIndex.open(path, read_only)
+
+
+def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
+    """Return the stored keys that are meant: a number where the index has that, otherwise the text.
+
+    A text in double quotes is always a text.
+    """
+    return [_find_key(index, text) for text in texts]
+
+
+def _find_key(index: "OnlineIndex", text: str) -> "Key":
+    from ..errors import UnknownName
+
+    for key in _readings(text):
+        try:
+            return index.get(key).key
+        except UnknownName:
+            continue
+    raise UnknownName(f"The key {text!r} is not stored.")
+
+
+def _readings(text: str) -> "list[Key]":
+    """Return what a key on the command line may stand for, the likelier first."""
+    if re.fullmatch(r"0|-?[1-9]\d{0,18}", text) and abs(int(text)) < 2**63:
+        return [int(text), text]
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return [text[1:-1], text]
+    return [text]
+
+
+def as_filter(text: str | None) -> "Mapping[str, Any] | None":
+    """Return a filter from JSON."""
+    from ..errors import InvalidInput
+
+    try:
+        found = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f'--where must be JSON, such as \'{{"colour": "red"}}\'; got {text!r} ({error}).'
+        ) from error
+    if not isinstance(found, dict | None):
+        raise InvalidInput(f'--where must be a JSON object, such as \'{{"colour": "red"}}\'; got {text!r}.')
+    return found
+
+
+def as_parameters(texts: "Sequence[str]") -> dict[str, Any]:
+    """Return the arguments of a learner from texts of the form NAME=VALUE."""
+    from ..errors import InvalidInput
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"--parameter must be NAME=VALUE; got {text!r}.")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found

@@ -1,0 +1,211 @@
+"""Commands that make an index and fill it."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .arguments import Folder, as_parameters, open_index
+from .program import command
+from .show import duration, note, rows_progress, say
+
+if TYPE_CHECKING:
+    from ..files import Columns, Source
+    from ..index import OnlineIndex
+    from ..ingest import Added
+
+__all__ = ["add", "create"]
+
+_PANEL = "An index"
+_STDIN = "-"
+
+
+@command(_PANEL, "mihash create photos --bits 64 --metric cosine")
+def create(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A folder that is new or empty.", show_default=False)
+    ],
+    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    learner: Annotated[
+        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, okh, osh or sketchhash.")
+    ] = "mihash",
+    metric: Annotated[str, typer.Option(help="Which vectors are near: euclidean or cosine.")] = "euclidean",
+    theta: Annotated[
+        float | None,
+        typer.Option(
+            help="Gain in bits of information that a rehash must bring; 'inf' for no rehash.",
+            show_default="2 % of the quality that the table has",
+        ),
+    ] = None,
+    interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
+    reservoir_size: Annotated[int, typer.Option(help="Rows that quality is measured on.")] = 2000,
+    dtype: Annotated[
+        str, typer.Option(help="How vectors are stored: float32, or float16 for half the space.")
+    ] = "float32",
+    raw: Annotated[
+        bool, typer.Option("--no-normalize", help="Take the features as they are, neither centred nor scaled.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
+    parameter: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument of the learner; may be repeated.")
+    ] = None,
+) -> None:
+    """Make an empty index."""
+    from ..index import OnlineIndex
+
+    OnlineIndex.create(
+        path,
+        bits,
+        learner,
+        metric=metric,
+        theta=theta,
+        interval=interval,
+        reservoir_size=reservoir_size,
+        dtype=dtype,
+        normalize=not raw,
+        seed=seed,
+        parameters=as_parameters(parameter or []),
+    ).close()
+    say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
+
+
+@command(
+    _PANEL,
+    "mihash add photos photos.parquet --vector embedding --metadata year --metadata colour",
+)
+def add(
+    path: Folder,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files of vectors; - for the standard input.", show_default=False),
+    ],
+    vector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The vector: a column of lists, or columns of numbers as 'PREFIX*' or FIRST:LAST.",
+            show_default="guessed, and told",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The key; 'none' numbers the rows.",
+            show_default="key or id, where there is such a column",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The class: rows of one class are neighbours to learn from."),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="To filter by and to get back; may be repeated; 'all' for all others."
+        ),
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", help="npy, npz, parquet, csv or jsonl.", show_default="by the name of the file"),
+    ] = None,
+    unchecked: Annotated[
+        bool,
+        typer.Option(
+            "--no-check",
+            help="Do not read the files through before the first row is added; rows before a bad one will be in.",
+        ),
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Add from the first row on, even if these files were added before.")
+    ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Remember under this name how far the file was read; lets a stream be resumed.",
+            show_default="the path of the file",
+        ),
+    ] = None,
+) -> None:
+    """Add files of vectors: .npy, .npz, Parquet, CSV or JSON lines.
+
+    Files are read through before the first row is added: all of them are right, or nothing is added. It may be
+    interrupted at any time, even by a kill; the same command goes on where it stopped. A file that has grown is
+    added from its first new row on; one that is in already is not added again; one that was replaced by another is
+    refused. The standard input is read once, so rows before a bad one stay; it is resumed if it has a --source, by
+    sending the same rows again.
+
+    In a .npz file columns are arrays by name; beside a .npy file they are further .npy files, named by their
+    paths. In CSV a number is a number and an empty field nothing. A class that is a name gets a number made of it.
+    """
+    from ..files import Columns
+    from ..ingest import ingest
+
+    begin = time.perf_counter()
+    columns = Columns(vector, key, label, tuple(metadata or ()))
+    with open_index(path) as index:
+        sources = [(_opened(file, columns, file_format), _name(file, files, source)) for file in files]
+        _tell_notes(index, [each for each, _ in sources])
+        try:
+            with rows_progress() as progress:
+                added = ingest(index, sources, check=not unchecked, again=again, progress=progress)
+                index.wait()
+        except KeyboardInterrupt:
+            raise _stopped(index, [name for _, name in sources], again) from None
+        n_items, version = len(index), index.version
+    for each in added:
+        say(_told(each))
+    took = time.perf_counter() - begin
+    n_added = sum(each.added for each in added)
+    if n_added:
+        rate = f"{duration(took)}, {n_added / took:,.0f} rows/s"
+        say(f"{path} has {n_items:,} items, version {version}; that took {rate}.")
+
+
+def _opened(file: str, columns: "Columns", file_format: str | None) -> "Source":
+    from ..files import open_source, open_stream
+
+    return (
+        open_stream(sys.stdin.buffer, columns, file_format)
+        if file == _STDIN
+        else open_source(file, columns, file_format)
+    )
+
+
+def _name(file: str, files: list[str], source: str | None) -> str | None:
+    """Return under which name the position in a file is kept; a stream that has no name has no position."""
+    from ..errors import InvalidInput
+    from ..ingest import name_of
+
+    if source is None:
+        return None if file == _STDIN else name_of(file)
+    if len(files) > 1:
+        raise InvalidInput(f"--source names one file; got {len(files)} files.")
+    return f"source:{source}"
+
+
+def _tell_notes(index: "OnlineIndex", sources: "list[Source]") -> None:
+    for source in sources:
+        if source.note:
+            note(f"{source.name}: {source.note}")
+        if index.stats()["labels"] and not source.has_labels:
+            note(f"{source.name}: without --label its rows are stored and found, but not learned from")
+
+
+def _told(added: "Added") -> str:
+    if added.before and not added.added:
+        return f"{added.source}: all {added.before:,} rows are in already; nothing was added (--again adds them)."
+    went_on = f", after {added.before:,} that were in already" if added.before else ""
+    return f"{added.source}: added {added.added:,} rows{went_on}."
+
+
+def _stopped(index: "OnlineIndex", names: list[str | None], again: bool) -> typer.Exit:
+    from ..ingest import rows_in
+
+    n_rows = sum(rows_in(index, name) for name in names if name is not None)
+    how = "Run it without --again" if again else "Run the same command"
+    note(f"Stopped: {n_rows:,} rows are in. {how} to go on from there.")
+    return typer.Exit(130)

@@ -1,0 +1,88 @@
+"""The program: options that stand before a command, and how errors end it."""
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+__all__ = ["app", "command", "main", "options", "version"]
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+app = typer.Typer(
+    help="Binary codes that learn from a stream, and know when to rehash.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+_USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # click's ClickException, wherever this typer keeps it
+_DEBUG = "--debug"
+
+
+def version(asked: bool) -> None:
+    """Print the version and stop."""
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"mihash {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Show the traceback of an error.")] = False,
+    show: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+def command(panel: str, example: str) -> Callable[[Command], Command]:
+    """Register a command: its docstring is the help, each paragraph as one line, which the terminal breaks."""
+
+    def register(function: Command) -> Command:
+        paragraphs = (function.__doc__ or "").split("\n\n")
+        text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
+        return app.command(rich_help_panel=panel, help=text.strip(), epilog=f"Example: {example}")(function)
+
+    return register
+
+
+def main() -> None:
+    """Run the command line; an error is one line, exit 2 for bad input and 1 for what failed."""
+    from ..errors import InvalidInput, MIHashError, UnknownName
+
+    debug, words = _DEBUG in sys.argv, [word for word in sys.argv[1:] if word != _DEBUG]
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn  # type: ignore[assignment]
+            code = app(args=words or ["--help"], prog_name="mihash", standalone_mode=False)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        expected = isinstance(error, MIHashError | OSError | typer.Abort | _USAGE)
+        what = "" if expected else f"unexpected {type(error).__name__}, please report it with what --debug shows: "
+        typer.echo(f"mihash: {what}{_one_line(error)}", err=True)
+        raise SystemExit(2 if isinstance(error, InvalidInput | UnknownName | _USAGE) else 1) from error
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message of an error; one of the command's use says where help is."""
+    if not isinstance(error, _USAGE):
+        return " ".join(str(error).split())
+    message: Any = error
+    context = getattr(error, "ctx", None)
+    hint = f" Try '{context.command_path} --help'." if context is not None else ""
+    return " ".join(f"{message.format_message()}{hint}".split())
+
+
+def _warn(message: Warning | str, *_: Any) -> None:
+    """Show a warning as one line."""
+    typer.echo(f"mihash: warning: {' '.join(str(message).split())}", err=True)

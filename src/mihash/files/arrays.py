@@ -1,0 +1,230 @@
+"""NumPy's files: one array (``.npy``), or several by name in an archive (``.npz``), as streams of rows.
+
+A compressed archive is read as it is unpacked. Only an array in Fortran order is held as a whole, since its rows
+lie scattered; in a ``.npy`` file it is mapped instead.
+"""
+
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput, UnknownName
+from .columns import Columns, Kind, Layout, lay_out
+from .rows import Rows, Source, check_finite, chunk_rows
+from .values import as_labels, as_metadata
+
+__all__ = ["ArraySource", "open_npy", "open_npz"]
+
+_DAMAGE = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_MAGIC = b"\x93NUMPY"
+
+Opener = Callable[[], IO[bytes]]
+
+
+class _Header(NamedTuple):
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def kind(self) -> Kind:
+        if self.dtype.kind in "fiub" and len(self.shape) in (1, 2):
+            return "number" if len(self.shape) == 1 else "list"
+        return "other"
+
+
+class _Array:
+    """One array, read from its first row on."""
+
+    def __init__(self, file: str, stream: IO[bytes]) -> None:
+        self.file, self._stream = file, stream
+        self.header = _read_header(file, stream)
+        shape, fortran, dtype = self.header
+        self._row_bytes = dtype.itemsize * math.prod(shape[1:])
+        self._whole: NDArray[Any] | None = None
+        self._at = 0
+        if fortran and len(shape) > 1:
+            if hasattr(stream, "mode") and not isinstance(stream, zipfile.ZipExtFile):
+                self._whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F")
+            else:
+                self._whole = np.frombuffer(stream.read(), dtype).reshape(shape, order="F")
+
+    def skip(self, n: int) -> None:
+        self._at += n
+        if self._whole is None:
+            self._stream.seek(n * self._row_bytes, 1)
+
+    def read(self, n: int) -> NDArray[Any]:
+        """Return the next rows; that there are so many was checked."""
+        first, self._at = self._at, self._at + n
+        if self._whole is not None:
+            return self._whole[first : self._at]
+        raw = self._stream.read(n * self._row_bytes)
+        if len(raw) < n * self._row_bytes:
+            raise InvalidInput(
+                f"{self.file} is cut short: it ends in row {first + len(raw) // max(1, self._row_bytes)} of "
+                f"{self.header.shape[0]}. Copy or make it again."
+            )
+        return np.frombuffer(raw, self.header.dtype).reshape(n, *self.header.shape[1:])
+
+
+class ArraySource(Source):
+    """Rows of one array, with keys, labels and metadata from others beside it.
+
+    Parameters
+    ----------
+    name
+        What messages call the file.
+    arrays
+        How each array is opened.
+    wanted
+        The arrays that the user names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez_compressed(f"{folder}/mine.npz", X=np.eye(3), id=["a", "b", "c"])
+    ...     rows, = open_npz(Path(folder, "mine.npz"), Columns()).rows(1)
+    >>> rows.first, rows.X.tolist(), rows.keys
+    (1, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], ['b', 'c'])
+    """
+
+    def __init__(self, name: str, arrays: Mapping[str, Opener], wanted: Columns) -> None:
+        self.name = name
+        self._arrays = arrays
+        headers = {}
+        for each, opened in arrays.items():
+            with _told(name), opened() as stream:
+                headers[each] = _read_header(name, stream)
+        self._layout = lay_out(name, {each: header.kind for each, header in headers.items()}, wanted)
+        self.note = self._layout.note
+        self.has_labels = self._layout.label is not None
+        self.n_rows = _common_length(name, self._layout, headers)
+        shape = headers[self._layout.vector[0]].shape
+        self._width = shape[1] if self._layout.whole else len(self._layout.vector)
+        if not self.n_rows or not self._width:
+            raise InvalidInput(f"{name} is empty: its vectors have the shape {shape}. Give a file with vectors.")
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
+        """Yield the rows from ``start`` up to ``stop``, in chunks."""
+        total = self.n_rows or 0
+        stop = total if stop is None else min(stop, total)
+        size = chunk_rows(self._width)
+        with _told(self.name), ExitStack() as stack:
+            arrays = {
+                name: _Array(self.name, stack.enter_context(self._arrays[name]())) for name in self._layout.used
+            }
+            for array in arrays.values():
+                array.skip(start)
+            for first in range(start, stop, size):
+                n = min(size, stop - first)
+                yield self._rows(first, {name: array.read(n) for name, array in arrays.items()})
+
+    def _rows(self, first: int, found: Mapping[str, NDArray[Any]]) -> Rows:
+        layout = self._layout
+        parts = [found[name] for name in layout.vector]
+        with np.errstate(over="ignore"):
+            X = np.ascontiguousarray(parts[0] if layout.whole else np.column_stack(parts), dtype=np.float32)
+        check_finite(self.name, X, first)
+        y = keys = metadata = None
+        if layout.label is not None:
+            y = as_labels(self.name, _values(found[layout.label]), first)
+        if layout.key is not None:
+            keys = _values(found[layout.key])
+        if layout.metadata:
+            columns = zip(*(_values(found[name]) for name in layout.metadata), strict=True)
+            metadata = [as_metadata(dict(zip(layout.metadata, row, strict=True))) for row in columns]
+        share = (first + len(X)) / self.n_rows if self.n_rows else None
+        return Rows(first, X, y, keys, metadata, share)
+
+
+def open_npy(path: Path, wanted: Columns) -> Source:
+    """Open an array; keys, labels and metadata are named by the paths of further ``.npy`` files."""
+    arrays: dict[str, Opener] = {path.stem: lambda: path.open("rb")}
+    others = [wanted.label, *wanted.metadata, None if wanted.key == "none" else wanted.key]
+    for other in others:
+        if other is not None:
+            arrays[other] = _other(path, other)
+    if wanted.vector is not None:
+        raise InvalidInput(f"{path} is one array, which is the vector: leave --vector out.")
+    return ArraySource(str(path), arrays, Columns(path.stem, wanted.key or "none", wanted.label, wanted.metadata))
+
+
+def open_npz(path: Path, wanted: Columns) -> Source:
+    """Open an archive of arrays."""
+    if not zipfile.is_zipfile(path):
+        raise InvalidInput(f"{path} is not a .npz archive, or is cut short. Copy or make it again.")
+    with _told(str(path)), zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.namelist() if member.endswith(".npy")]
+    return ArraySource(str(path), {member[:-4]: _member(path, member) for member in members}, wanted)
+
+
+def _member(path: Path, member: str) -> Opener:
+    return lambda: zipfile.ZipFile(path).open(member)
+
+
+def _other(path: Path, name: str) -> Opener:
+    file = Path(name)
+    if file.suffix.lower() != ".npy" or not file.is_file():
+        raise UnknownName(
+            f"{path} is one array; keys, labels and metadata are further .npy files, and {name!r} is none."
+        )
+    return lambda: file.open("rb")
+
+
+@contextmanager
+def _told(file: str) -> Iterator[None]:
+    """Tell whatever damage shows meanwhile as such."""
+    try:
+        yield
+    except (InvalidInput, UnknownName, FileNotFoundError):
+        raise
+    except _DAMAGE as error:
+        raise InvalidInput(f"{file} is damaged or cut short ({error}). Copy or make it again.") from error
+
+
+def _read_header(file: str, stream: IO[bytes]) -> _Header:
+    with _told(file):
+        head = stream.read(len(_MAGIC) + 2)
+        if not head.startswith(_MAGIC):
+            raise InvalidInput(f"{file} is not a NumPy file: it begins with other bytes. Make it again.")
+        read = np.lib.format.read_array_header_1_0 if head[6] == 1 else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+    if dtype.hasobject:
+        raise InvalidInput(
+            f"{file} holds pickled Python objects, which could run code and are never loaded. Save its numbers as "
+            "plain arrays."
+        )
+    return _Header(shape, fortran, dtype)
+
+
+def _common_length(file: str, layout: Layout, headers: Mapping[str, _Header]) -> int:
+    for name in layout.used:
+        if not headers[name].shape:
+            raise InvalidInput(f"{file}: the array {name!r} is a single value, not one for each row.")
+    (first, *others) = layout.used
+    n = headers[first].shape[0]
+    for name in others:
+        if headers[name].shape[0] != n:
+            raise InvalidInput(
+                f"{file}: the array {first!r} has {n} rows and {name!r} has {headers[name].shape[0]}. "
+                "They must be as many."
+            )
+    return n
+
+
+def _values(array: NDArray[Any]) -> list[Any]:
+    found: list[Any] = array.tolist()
+    if array.dtype.kind == "S":
+        return [each.decode(errors="replace") for each in found]
+    if array.dtype.kind == "M":
+        return [str(each) for each in array]
+    return found

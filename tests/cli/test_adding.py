@@ -1,0 +1,232 @@
+"""`mihash add`: every format gives the same index; again, grown, replaced, streamed."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import mihash as library
+
+
+def items(folder):
+    with library.OnlineIndex.open(folder, read_only=True) as index:
+        return len(index)
+
+
+@pytest.fixture
+def empty(mihash, tmp_path):
+    """A folder with an empty index."""
+    mihash("create", tmp_path / "index", "--bits", 16, "--learner", "lsh")
+    return tmp_path / "index"
+
+
+def as_npy(folder, X, y):
+    for name, values in (("X", X), ("y", y), ("ids", np.arange(len(X))), ("colour", y % 2)):
+        np.save(folder / f"{name}.npy", values)
+    return [folder / "X.npy", "--key", folder / "ids.npy", "--metadata", folder / "colour.npy"], folder / "y.npy"
+
+
+def as_npz(folder, X, y):
+    np.savez_compressed(folder / "x.npz", emb=X, id=np.arange(len(X)), colour=y % 2, y=y)
+    return [folder / "x.npz", "--metadata", "colour"], "y"
+
+
+def as_parquet(folder, X, y):
+    table = pa.table({"id": np.arange(len(X)), "emb": list(X), "colour": y % 2, "y": y})
+    pa.parquet.write_table(table, folder / "x.parquet", row_group_size=700)
+    return [folder / "x.parquet", "--metadata", "colour"], "y"
+
+
+def as_csv(folder, X, y):
+    lines = ["id,a0,a1,a2,a3,a4,a5,colour,y"]
+    lines += [",".join(map(str, [i, *X[i].tolist(), y[i] % 2, y[i]])) for i in range(len(X))]
+    (folder / "x.csv").write_text("\n".join(lines))
+    return [folder / "x.csv", "--metadata", "colour"], "y"
+
+
+def as_tsv_of_lists(folder, X, y):
+    lines = ["id\temb\tcolour\ty"]
+    lines += ["\t".join([str(i), str(X[i].tolist()), str(y[i] % 2), str(y[i])]) for i in range(len(X))]
+    (folder / "x.tsv").write_text("\n".join(lines) + "\n\n")
+    return [folder / "x.tsv", "--metadata", "colour"], "y"
+
+
+def as_jsonl(folder, X, y):
+    rows = [{"id": i, "emb": X[i].tolist(), "colour": int(y[i] % 2), "y": int(y[i])} for i in range(len(X))]
+    (folder / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return [folder / "x.jsonl", "--metadata", "colour"], "y"
+
+
+@pytest.mark.parametrize("write", [as_npy, as_npz, as_parquet, as_csv, as_tsv_of_lists, as_jsonl])
+def test_every_format(mihash, empty, tmp_path, data, write):
+    X, y = data
+    words, label = write(tmp_path, X, y)
+    run = mihash("add", empty, *words, "--label", label)
+    assert run.code == 0, run.err
+    assert "added 1,500 rows" in run.out
+    with library.OnlineIndex.open(empty, read_only=True) as index:
+        assert index.stats()["labels"]
+        for i in (0, 1023, 1024, 1499):
+            item = index.get(i)
+            assert item.vector.tolist() == X[i].tolist()
+            assert item.label == y[i]
+            assert list(item.metadata.values()) == [y[i] % 2]
+
+
+def test_what_was_guessed_is_told(mihash, empty, tmp_path, write_csv):
+    run = mihash("add", empty, write_csv(tmp_path / "x.csv"))
+    told = "vector from the 6 columns f0 to f5 (guessed), key from id (guessed), not used: colour, year, label"
+    assert run.err == f"{tmp_path / 'x.csv'}: {told}\n"
+
+
+def test_again(mihash, empty, tmp_path, write_csv):
+    file = write_csv(tmp_path / "x.csv")
+    words = ["add", empty, file, "--key", "none"]
+    mihash(*words)
+    run = mihash(*words)
+    assert run.code == 0
+    assert "all 1,500 rows are in already; nothing was added" in run.out
+    assert items(empty) == 1500
+    assert "added 1,500 rows" in mihash(*words, "--again").out
+    assert items(empty) == 3000
+
+
+def test_a_file_that_has_grown(mihash, empty, tmp_path, write_csv):
+    file = write_csv(tmp_path / "x.csv", last=1100)
+    mihash("add", empty, file)
+    write_csv(file, 1100, 1500, mode="a")
+    assert "added 400 rows, after 1,100 that were in already" in mihash("add", empty, file).out
+    assert items(empty) == 1500
+
+
+def test_a_file_that_was_replaced(mihash, empty, tmp_path, write_csv):
+    file = write_csv(tmp_path / "x.csv", last=1200)
+    mihash("add", empty, file)
+    write_csv(file, 1, 1400)
+    run = mihash("add", empty, file)
+    assert (run.code, items(empty)) == (2, 1200)
+    assert "is another file than the one of which 1,200 rows are in: its first rows are others." in run.err
+    write_csv(file, last=900)
+    run = mihash("add", empty, file)
+    assert (run.code, items(empty)) == (2, 1200)
+    assert "1,200 rows are in: it has 900 rows." in run.err
+
+
+def test_a_file_under_another_path_is_another_source(mihash, empty, tmp_path, write_csv, monkeypatch):
+    file = write_csv(tmp_path / "x.csv", last=50)
+    mihash("add", empty, file, "--key", "none")
+    monkeypatch.chdir(tmp_path)
+    assert "nothing was added" in mihash("add", empty, "./x.csv", "--key", "none").out
+    assert "added 50 rows" in mihash("add", empty, file.rename("y.csv"), "--key", "none").out
+
+
+def test_a_stream(mihash, empty):
+    sent = b"".join(b'{"vector": [%d, 1, 2]}\n' % i for i in range(300))
+    words = ["add", empty, "-", "--format", "jsonl"]
+    assert "standard input: added 300 rows" in mihash(*words, sent=sent).out
+    assert mihash(*words, "--source", "mine", sent=sent[: sent.index(b"[150,")].rpartition(b"\n")[0]).code == 0
+    half = items(empty)
+    assert mihash(*words, "--source", "mine", sent=sent).code == 0
+    assert half == 450
+    assert items(empty) == 600
+    assert "another file" in mihash(*words, "--source", "mine", sent=sent.partition(b"\n")[2]).err
+    assert "must be csv or jsonl" in mihash("add", empty, "-", sent=sent).err
+    assert items(empty) == 600
+
+
+def test_a_stream_keeps_the_rows_before_a_bad_one(mihash, empty):
+    sent = b"[1, 2, 3]\n" * 1500 + b"[1, 2]\n"
+    run = mihash("add", empty, "-", "--format", "jsonl", sent=sent)
+    assert run.code == 2
+    assert "row 1500 (line 1501) has a vector of 2 numbers, and row 0 one of 3" in run.err
+    assert items(empty) == 1024
+
+
+def test_without_a_check(mihash, empty, tmp_path, data):
+    X = data[0].copy()
+    X[1200] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    run = mihash("add", empty, tmp_path / "x.npy", "--no-check")
+    assert (run.code, items(empty)) == (2, 1024)
+    X[1200] = 0
+    np.save(tmp_path / "x.npy", X)
+    assert "added 476 rows, after 1,024" in mihash("add", empty, tmp_path / "x.npy").out
+    assert items(empty) == 1500
+
+
+def test_several_files_are_checked_before_the_first_is_added(mihash, empty, tmp_path, data):
+    good, bad = data[0], data[0].copy()
+    bad[1300, 2] = np.inf
+    np.save(tmp_path / "good.npy", good)
+    np.save(tmp_path / "bad.npy", bad)
+    run = mihash("add", empty, tmp_path / "good.npy", tmp_path / "bad.npy")
+    assert (run.code, items(empty)) == (2, 0)
+    assert "bad.npy: row 1300 has a NaN or an infinity" in run.err
+    assert mihash("add", empty, tmp_path / "good.npy", tmp_path / "bad.npy", "--source", "x").code == 2
+
+
+def test_labels_that_are_names(mihash, tmp_path):
+    mihash("create", tmp_path / "index", "--bits", 8, "--learner", "osh")
+    rows = "\n".join(f"{i % 7},{i % 5},{('cat', 'dog')[i % 2]}" for i in range(400))
+    (tmp_path / "x.csv").write_text(f"a,b,animal\n{rows}\n")
+    run = mihash("add", tmp_path / "index", tmp_path / "x.csv", "--vector", "a:b")
+    assert (run.code, run.err.count("\n")) == (2, 2)
+    assert "The learner osh learns from class labels" in run.err
+    assert mihash("add", tmp_path / "index", tmp_path / "x.csv", "--label", "animal").code == 0
+    labels = [json.loads(mihash("get", tmp_path / "index", i, "--json").out)["label"] for i in (0, 1, 2)]
+    assert labels[0] == labels[2] != labels[1]
+    (tmp_path / "y.csv").write_text("a,b\n1,2\n")
+    assert "not learned from" in mihash("add", tmp_path / "index", tmp_path / "y.csv").err
+
+
+def test_an_index_without_labels_takes_none(mihash, index, tmp_path, write_csv):
+    run = mihash("add", index, write_csv(tmp_path / "x.csv"), "--label", "label", "--key", "none")
+    assert run.code == 2
+    assert "began without labels" in run.err
+
+
+def test_metadata_of_all_columns(mihash, empty, tmp_path, write_csv):
+    mihash("add", empty, write_csv(tmp_path / "x.csv", last=3), "--metadata", "all")
+    found = json.loads(mihash("get", empty, 2, "--json").out)["metadata"]
+    assert list(found) == ["colour", "year", "label"]
+    assert found["year"] == 1992
+
+
+def test_keys_that_are_taken(mihash, index, tmp_path, write_csv):
+    run = mihash("add", index, write_csv(tmp_path / "x.csv", 1400, 1500))
+    assert run.code == 2
+    assert "x.csv: row 0 has the key 1400, which is stored already. Name another column with --key" in run.err
+    twice = write_csv(tmp_path / "y.csv", change=lambda i, row: [5000 + i % 1490, *row[1:]])
+    run = mihash("add", index, twice)
+    assert run.code == 2
+    assert f"{twice}: row 1490 has the key of {twice}: row 0." in run.err
+    assert items(index) == 1500
+
+
+def test_vectors_that_do_not_fit_into_float16(mihash, tmp_path):
+    mihash("create", tmp_path / "index", "--dtype", "float16")
+    X = np.ones((1100, 3), dtype=np.float32)
+    X[1050] = 1e6
+    np.save(tmp_path / "x.npy", X)
+    run = mihash("add", tmp_path / "index", tmp_path / "x.npy")
+    assert run.code == 2
+    assert "row 1050 does not fit into float16" in run.err
+
+
+def test_without_pyarrow(mihash, empty, tmp_path, monkeypatch):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    run = mihash("add", empty, tmp_path / "x.parquet")
+    assert run.code == 1
+    assert run.err.endswith("reading it needs pyarrow: pip install 'mihash[arrow]'.\n")
+
+
+def test_progress_on_a_terminal(empty, tmp_path, data, monkeypatch, mihash):
+    np.save(tmp_path / "x.npy", data[0])
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    told = mihash("add", empty, tmp_path / "x.npy").err
+    assert "adding x.npy" in told
+    assert "1,500/1,500" in told

@@ -1,0 +1,70 @@
+"""`mihash add` stopped by kill -9 and by Ctrl-C: nothing lost, nothing doubled, and the same bits as without."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import mihash as library
+from mihash.ingest import name_of, rows_in
+
+N_ROWS = 9000
+OPTIONS = {"n_bits": 16, "reservoir_size": 100, "interval": 500}
+
+
+def start(*words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "mihash", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"COLUMNS": "80"},
+    )
+
+
+def stop_in_the_middle(process, folder, file, sign):
+    """Send a signal when more rows are in than before; return how many."""
+    with library.OnlineIndex.open(folder, read_only=True) as index:
+        before = rows_in(index, name_of(file))
+        while rows_in(index, name_of(file)) == before:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.005)
+        process.send_signal(sign)
+        _, err = process.communicate(timeout=60)
+        return rows_in(index, name_of(file)), len(index), err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_kill_and_interrupt(tmp_path):
+    X = np.random.default_rng(0).standard_normal((N_ROWS, 12)).astype(np.float32)
+    file, folder = tmp_path / "x.npy", tmp_path / "index"
+    np.save(file, X)
+    library.OnlineIndex.create(folder, **OPTIONS).close()
+    n_in = 0
+    for sign in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        process = start("add", folder, file)
+        n_rows, n_items, err = stop_in_the_middle(process, folder, file, sign)
+        assert n_in < n_rows == n_items < N_ROWS
+        n_in = n_rows
+        if sign == signal.SIGINT:
+            assert process.returncode == 130
+            assert err == f"Stopped: {n_rows:,} rows are in. Run the same command to go on from there.\n"
+        else:
+            assert process.returncode == -signal.SIGKILL
+    process = start("add", folder, file)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert f"added {N_ROWS - n_in:,} rows, after {n_in:,} that were in already" in out
+    with library.OnlineIndex.create(tmp_path / "other", **OPTIONS) as other:
+        other.add(X)
+        other.wait()
+        with library.OnlineIndex.open(folder, read_only=True) as index:
+            assert len(index) == N_ROWS
+            assert index.snapshot.fingerprint == other.snapshot.fingerprint
+            for i in range(0, N_ROWS, 100):
+                assert index.get(i).vector.tolist() == X[i].tolist()
+            index.verify()
