@@ -51,7 +51,8 @@ def delete(
     """
     with open_index(path) as index:
         n = index.delete(find_keys(index, keys))
-        say(f"Deleted {n:,} items; {len(index):,} are left. mihash compact {path} gives their space back.")
+        what = "item" if n == 1 else "items"
+        say(f"Deleted {n:,} {what}; {len(index):,} are left. mihash compact {path} gives their space back.")
 
 
 def _cells(item: dict[str, Any]) -> list[tuple[str, str]]:
