@@ -31,6 +31,7 @@ check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff,
 	$(BIN)/python -m pytest -q
 
 bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measured in one process
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and every cache

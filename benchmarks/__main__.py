@@ -7,13 +7,17 @@ import argparse
 import importlib
 import os
 
-NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index")
-_THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index", "search")
+_ENVIRONMENT = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # where a benchmark asks FAISS for two threads, they do not spin
+}
 
 
 def main() -> None:
-    for variable in _THREAD_COUNTS:  # read once, when NumPy loads its BLAS: nothing may import it before
-        os.environ[variable] = "1"
+    os.environ.update(_ENVIRONMENT)  # read once, when NumPy loads its BLAS: nothing may import it before
     modules = {name: importlib.import_module(f"{__package__}.{name}") for name in NAMES}
     lines = [f"  {name:<10}{(module.__doc__ or '').splitlines()[0]}" for name, module in modules.items()]
     parser = argparse.ArgumentParser(

@@ -1,13 +1,13 @@
 """What a benchmark says: a table of times, ratios to one of its rows, and targets held or not."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Target", "console", "show", "show_load", "verdict"]
+__all__ = ["Target", "console", "number", "show", "show_grid", "show_load", "verdict"]
 
 console = Console(highlight=False)
 console.width = max(console.width, 110)
@@ -34,7 +34,7 @@ class Target:
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Return three digits, or as many as stand before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -61,7 +61,19 @@ def show(
         ratio = seconds / times[against]
         target = (targets or {}).get(what)
         judged = ("", "") if target is None else (str(target), verdict(target.held(seconds, ratio)))
-        table.add_row(what, _number(seconds * _UNITS[unit.split(maxsplit=1)[0]]), f"{_number(ratio)}x", *judged)
+        table.add_row(what, number(seconds * _UNITS[unit.split(maxsplit=1)[0]]), f"{number(ratio)}x", *judged)
+    console.print(table)
+
+
+def show_grid(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows of cells, those with a digit in front to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    lines = list(rows)
+    for column, name in enumerate(header):
+        right = all(line[column][:1].isdigit() for line in lines if line[column])
+        table.add_column(name, justify="right" if right else "left")
+    for line in lines:
+        table.add_row(*line)
     console.print(table)
 
 

@@ -6,7 +6,7 @@ import mihash
 from mihash.errors import InvalidInput
 from mihash.search import Searcher, as_columns, as_method, nearest, within
 
-N, N_BITS = 200_000, 32
+N, N_BITS = 300_000, 32
 MANY = 1100  # queries, as many as are scanned before anything is counted
 
 
@@ -35,7 +35,7 @@ def test_tables_are_made_where_they_pay_and_once_they_are_worth_it(learned):
 
 def test_no_tables_for_random_codes():
     searcher = Searcher(64)
-    long = as_columns(random_codes(100_000, 64, 0))
+    long = as_columns(random_codes(300_000, 64, 0))
     found = searcher.nearest(long[:MANY], long, 10)
     assert searcher.index is None
     assert same(found, nearest(long[:MANY], long, 10))
@@ -76,9 +76,10 @@ def test_long_codes_are_scanned():
     assert searcher.index is None
 
 
-def test_the_tables_grow_with_the_codes(learned):
+def test_the_tables_grow_with_the_codes(learned, monkeypatch):
     searcher = Searcher(N_BITS)
     half = learned[: N // 2]
+    monkeypatch.setattr("mihash.search.searcher._SMALL", 1000)
     searcher.nearest(half[:MANY], half, 1)
     before = searcher.index
     assert same(searcher.nearest(learned[-5:], learned, 1), nearest(learned[-5:], learned, 1))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import jit, popcount
+
 __all__ = [
     "EVERY",
     "Bitmap",
@@ -86,7 +88,15 @@ def as_bitmap(mask: NDArray[np.bool_]) -> Bitmap:
 
 def n_live(live: Bitmap) -> int:
     """Return how many codes a bitmap lets through."""
-    return int(np.bitwise_count(live).sum())
+    return int(_n_ones(live))
+
+
+@jit
+def _n_ones(live: Bitmap) -> np.int64:
+    total = np.uint64(0)
+    for j in range(len(live)):
+        total += popcount(live[j])
+    return np.int64(total)
 
 
 def contiguous(columns: Columns) -> Contiguous:

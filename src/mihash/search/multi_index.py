@@ -28,9 +28,10 @@ __all__ = ["BUCKET_CODE", "NEIGHBOR", "PROBE", "MultiIndex", "occupancy", "work"
 # What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
 PROBE = 500  # to open a bucket
 BUCKET_CODE = 12  # to look at a code in it
-NEIGHBOR = 3000  # to find, check and sort one of the k
+NEIGHBOR = 3000  # to find, check and sort one of the k, or one within a radius
 _PIECE = 16
 _VALUES = 1 << _PIECE
+_ROOM = 1024
 
 
 class MultiIndex:
@@ -60,7 +61,7 @@ class MultiIndex:
         n_pieces = -(-n_bits // _PIECE)
         words = contiguous(columns[: self.n])
         self._ids = np.empty((n_pieces, self.n), dtype=np.uint32)
-        self._starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.int64)
+        self._starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.uint32)
         # A bucket's last 64 lanes may reach over its end.
         self._words = np.zeros((len(words), n_pieces * self.n + LANES), dtype=columns.dtype)
         for piece in range(n_pieces):
@@ -113,15 +114,12 @@ class MultiIndex:
         found: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.int32))] * len(queries)
 
         def answer(tile: slice) -> None:
-            for q in range(tile.start, tile.stop):
-                done, ranks = _search(
-                    rows[q : q + 1], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive,
-                    self.n + 1, radius,
-                )  # fmt: skip
-                if done:
-                    found[q] = split_ranks(ranks)
-                else:
-                    (found[q],) = scan.within(queries[q : q + 1], columns[: self.n], radius, head)
+            done, ends, ranks = _within(
+                rows[tile], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive, radius
+            )
+            found[tile] = [split_ranks(part) for part in np.split(ranks, ends[:-1])]
+            for q in tile.start + np.flatnonzero(~done):
+                (found[q],) = scan.within(queries[q : q + 1], columns[: self.n], radius, head)
 
         if self.n:
             in_threads(answer, tiles(len(queries), n_threads), n_threads)
@@ -172,7 +170,7 @@ def _build(
     columns: Contiguous,
     piece: int,
     ids: NDArray[np.uint32],
-    starts: NDArray[np.int64],
+    starts: NDArray[np.uint32],
     words: NDArray[np.uint64],
 ) -> None:
     n = len(ids)
@@ -228,7 +226,7 @@ def _nearest(
     columns: Contiguous,
     words: NDArray[np.uint64],
     ids: NDArray[np.uint32],
-    starts: NDArray[np.int64],
+    starts: NDArray[np.uint32],
     flips: tuple[NDArray[np.int64], NDArray[np.int64]],
     n_bits: int,
     live: Bitmap,
@@ -246,8 +244,36 @@ def _nearest(
                 break
             if len(found) == k:
                 ranks[q] = found
-                hint[0] = (found[k - 1] >> ID_BITS) + 2
+                hint[0] = max(hint[0] - 1, (found[k - 1] >> ID_BITS) + 2)  # sinks slowly: a second try is dear
                 break
+
+
+@jit
+def _within(
+    queries: Queries,
+    columns: Contiguous,
+    words: NDArray[np.uint64],
+    ids: NDArray[np.uint32],
+    starts: NDArray[np.uint32],
+    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
+    n_bits: int,
+    live: Bitmap,
+    radius: int,
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+    """Return which queries were answered, where the ranks of each end, and these one after the other."""
+    n_queries, n = len(queries), ids.shape[1]
+    done, ends = np.zeros(n_queries, dtype=np.bool_), np.zeros(n_queries, dtype=np.int64)
+    ranks, n_found = np.empty(_ROOM, dtype=np.int64), 0
+    for q in range(n_queries):
+        done[q], found = _search(
+            queries[q : q + 1], columns, words, ids, starts, flips, n_bits, live, n + 1, radius
+        )
+        while n_found + len(found) > len(ranks):
+            ranks = np.concatenate((ranks, ranks))
+        ranks[n_found : n_found + len(found)] = found
+        n_found += len(found)
+        ends[q] = n_found
+    return done, ends, ranks[:n_found]
 
 
 @jit
@@ -256,7 +282,7 @@ def _search(
     columns: Contiguous,
     words: NDArray[np.uint64],
     ids: NDArray[np.uint32],
-    starts: NDArray[np.int64],
+    starts: NDArray[np.uint32],
     flips: tuple[NDArray[np.int64], NDArray[np.int64]],
     n_bits: int,
     live: Bitmap,
@@ -270,7 +296,7 @@ def _search(
     (n_pieces, n), filtered = ids.shape, len(live) > 0
     per_word = words.itemsize * 8 // _PIECE
     values, firsts = flips
-    ranks, n_found, cost = np.empty(2 * min(k, n) + 2 * LANES, dtype=np.int64), 0, 0
+    ranks, n_found, cost = np.empty(2 * k + 2 * LANES if k <= n else _ROOM, dtype=np.int64), 0, np.int64(0)
     # As in the scan: the distance of the k-th best so far, and how many there are up to it.
     threshold, n_within, counts = np.int64(radius), 0, np.zeros(n_bits + 1, dtype=np.int64)
     worst = np.int64(n_bits + 1) << ID_BITS
@@ -281,7 +307,8 @@ def _search(
         for i in range(firsts[min(ones, width + 1)], firsts[min(ones, width) + 1]):
             if values[i] >> width:
                 continue
-            start, stop = starts[piece, key ^ values[i]], starts[piece, (key ^ values[i]) + 1]
+            bucket = key ^ values[i]
+            start, stop = np.int64(starts[piece, bucket]), np.int64(starts[piece, bucket + 1])
             cost += PROBE + BUCKET_CODE * (stop - start)
             if cost > n:
                 return False, ranks[:0]

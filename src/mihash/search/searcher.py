@@ -21,7 +21,7 @@ __all__ = ["Method", "Searcher", "as_method"]
 
 Method = Literal["auto", "scan", "multi-index"]
 
-_SMALL = 65_536  # below it a scan takes microseconds
+_SMALL = 262_144  # below it a scan takes microseconds
 _PATIENCE = 1024  # scans of the table
 _SAMPLE = 32
 _LONG = 128  # the tables of longer codes take more memory than they are worth, unless they are asked for
@@ -73,9 +73,10 @@ class Searcher:
         n_threads: int = 1,
     ) -> Found:
         """Return the ids and distances of the k nearest codes, as `scan.nearest`, the faster way."""
-        n = len(columns)
-        # Where some are filtered out, the k-th of those left is as far as a farther one of all.
-        reach = k if live is None else k * n // max(n_live(live), 1)
+        n, reach = len(columns), k
+        if live is not None and method == "auto" and n >= _SMALL:
+            # Where some are filtered out, the k-th of those left is as far as a farther one of all.
+            reach = k * n // max(n_live(live), 1)
         index = self._chosen(columns, len(queries), method, "nearest", 1 << (min(reach, n) - 1).bit_length())
         if index is None:
             return scan.nearest(queries, columns, k, live, n_threads)
@@ -136,11 +137,13 @@ class Searcher:
         n = len(columns)
         sample = columns[:: max(n // _SAMPLE, 1)][:_SAMPLE]
         if kind == "within":
-            radii, found = np.full(len(sample), reach, dtype=np.int32), 0
+            radii = np.full(len(sample), reach, dtype=np.int32)
+            found = np.array([len(ids) for ids, _ in scan.within(sample, columns, reach)])
         elif reach * NEIGHBOR >= n:
             return False
         else:
-            radii, found = scan.nearest(sample, columns, reach + 1)[1][:, -1], reach  # a code finds itself first
+            radii = scan.nearest(sample, columns, reach + 1)[1][:, -1]  # a code finds itself first
+            found = np.full(len(sample), reach)
         costs = work(sample, occupancy(columns, self.n_bits), radii, self.n_bits) + found * NEIGHBOR
         # A query that turns out to be too dear is scanned after all.
         return bool(np.where(costs > n, 2 * n, costs).mean() < n)
