@@ -7,7 +7,7 @@ import argparse
 import importlib
 import os
 
-NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index", "search")
+NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index", "search", "plan")
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
