@@ -1,0 +1,23 @@
+"""The hash mapping Phi: feature vectors to binary codes, as frozen values (Sec. 3).
+
+Learners produce mappings; only mappings encode. A mapping never changes once it is made, so the snapshot of
+Sec. 3.1 is simply a reference to one. One kind, one file.
+"""
+
+from .base import HashMapping
+from .forest import ForestMapping
+from .kernel import GaussianKernel, KernelMapping
+from .kinds import mapping_from_state
+from .linear import LinearMapping, multiply_rows
+from .normalized import NormalizedMapping
+
+__all__ = [
+    "ForestMapping",
+    "GaussianKernel",
+    "HashMapping",
+    "KernelMapping",
+    "LinearMapping",
+    "NormalizedMapping",
+    "mapping_from_state",
+    "multiply_rows",
+]

@@ -1,0 +1,28 @@
+"""The kinds of hash mappings by name, for saved states."""
+
+from collections.abc import Callable
+
+from ..errors import CorruptStore
+from ..state import State
+from .base import HashMapping
+from .forest import ForestMapping
+from .kernel import KernelMapping
+from .linear import LinearMapping
+from .normalized import NormalizedMapping
+
+__all__ = ["KINDS", "mapping_from_state"]
+
+KINDS: dict[str, Callable[..., HashMapping]] = {
+    cls.kind: cls for cls in (LinearMapping, KernelMapping, ForestMapping)
+}
+
+
+def mapping_from_state(state: State) -> HashMapping:
+    """Return the mapping that `HashMapping.state` described."""
+    kind = state.get("kind")
+    if kind == NormalizedMapping.kind:
+        inner = mapping_from_state(state["inner"])
+        return NormalizedMapping(inner, state["mean"], float(state["gain"][0]), state["unit"])
+    if kind not in KINDS:
+        raise CorruptStore(f"A saved mapping has the unknown kind {kind!r}; known: {', '.join(KINDS)}.")
+    return KINDS[kind](**state["arrays"])

@@ -1,0 +1,108 @@
+"""A hash mapping that normalises features first (Sec. 4.1)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+from ..state import State
+from .base import HashMapping, Matrix, frozen
+from .linear import LinearMapping, multiply_rows
+
+__all__ = ["NormalizedMapping"]
+
+_FAR = 1000.0  # a centre so many times the spread away costs digits, unless it is subtracted first
+_SHORT = 1e-15
+
+
+class NormalizedMapping(HashMapping):
+    """A hash mapping of normalised features: phi(gain (u - mean)), where u is x, or x at unit length.
+
+    The normalisation is part of the mapping, so queries and stored vectors go through the same.
+
+    Parameters
+    ----------
+    inner
+        The mapping phi of normalised features.
+    mean
+        What is subtracted (d,).
+    gain
+        A scalar factor.
+    unit
+        Whether vectors are brought to unit length first.
+
+    Examples
+    --------
+    >>> inner = LinearMapping([[1.0], [0.0]])
+    >>> mapping = NormalizedMapping(inner, mean=[0.5, 0.0], unit=True)
+    >>> mapping.encode([[3.0, 3.0], [0.1, 1.0]]).ravel()
+    array([1, 0], dtype=uint8)
+    """
+
+    kind = "normalized"
+
+    def __init__(self, inner: HashMapping, mean: ArrayLike, gain: float = 1.0, unit: bool = False) -> None:
+        self.inner = inner
+        self.mean = frozen("mean", mean, ndim=1)
+        self.gain = frozen("gain", [gain], ndim=1)
+        self.unit = bool(unit)
+        if len(self.mean) != inner.n_features:
+            raise InvalidInput(f"`mean` must have {inner.n_features} numbers; got {len(self.mean)}.")
+        self._folded: LinearMapping | None = None
+        if isinstance(inner, LinearMapping) and np.linalg.norm(self.mean) * float(self.gain[0]) < _FAR:
+            weights = inner.weights.astype(np.float64) * float(self.gain[0])
+            self._folded = LinearMapping(weights, inner.offset - self.mean @ weights)
+
+    @property
+    def n_bits(self) -> int:
+        """The code length b."""
+        return self.inner.n_bits
+
+    @property
+    def n_features(self) -> int:
+        """The dimension d of the vectors that it takes."""
+        return self.inner.n_features
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the normalisation, and the arrays of the inner mapping."""
+        unit = np.array([self.unit], dtype=np.float32)
+        return {"mean": self.mean, "gain": self.gain, "unit": unit, **self.inner.arrays()}
+
+    def normalize(self, X: Matrix) -> Matrix:
+        """Return normalised features (n, d)."""
+        if self.unit:
+            X = X * _inverse_lengths(X)[:, None]
+        return (X - self.mean) * self.gain
+
+    def project(self, X: Matrix) -> Matrix:
+        """Return the inner mapping's real values; for a linear one, without a pass over the features."""
+        if self._folded is None:
+            return self.inner.project(self.normalize(X))
+        if not self.unit:
+            return self._folded.project(X)
+        projections = multiply_rows(X, self._folded.weights)
+        projections *= _inverse_lengths(X)[:, None]
+        projections += self._folded.offset
+        return projections
+
+    def distance(self, other: HashMapping) -> float:
+        """Return the distance of the inner mappings where the normalisation is the same, else infinity."""
+        same = isinstance(other, NormalizedMapping) and self.unit == other.unit
+        if same and np.array_equal(self.mean, other.mean) and np.array_equal(self.gain, other.gain):  # type: ignore[attr-defined]
+            return self.inner.distance(other.inner)  # type: ignore[attr-defined]
+        return float("inf")
+
+    def state(self) -> State:
+        """Return what `mapping_from_state` makes the mapping from."""
+        own = {"mean": self.mean, "gain": self.gain, "unit": self.unit}
+        return {"kind": self.kind, "inner": self.inner.state(), **own}
+
+
+def _inverse_lengths(X: Matrix) -> Matrix:
+    """Return 1 / ||x|| for each row, 0 for a row of zeros."""
+    lengths: Matrix = np.sqrt(np.einsum("ij,ij->i", X, X))
+    short = lengths < _SHORT
+    if short.any():  # their squares may be too small for float32
+        lengths[short] = np.sqrt(np.square(X[short], dtype=np.float64).sum(axis=1))
+    return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
