@@ -28,7 +28,7 @@ __all__ = ["BUCKET_CODE", "NEIGHBOR", "PROBE", "MultiIndex", "occupancy", "work"
 # What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
 PROBE = 500  # to open a bucket
 BUCKET_CODE = 12  # to look at a code in it
-NEIGHBOR = 3000  # to find, check and sort one of the k, or one within a radius
+NEIGHBOR = 5000  # to find, check and sort one of the k, or one within a radius
 _PIECE = 16
 _VALUES = 1 << _PIECE
 _ROOM = 1024

@@ -24,6 +24,7 @@ Method = Literal["auto", "scan", "multi-index"]
 _SMALL = 262_144  # below it a scan takes microseconds
 _PATIENCE = 1024  # scans of the table
 _SAMPLE = 32
+_CAUTION = 1.3  # a scan is the safer choice where they are close
 _LONG = 128  # the tables of longer codes take more memory than they are worth, unless they are asked for
 _LONGEST = 256
 
@@ -146,7 +147,7 @@ class Searcher:
             found = np.full(len(sample), reach)
         costs = work(sample, occupancy(columns, self.n_bits), radii, self.n_bits) + found * NEIGHBOR
         # A query that turns out to be too dear is scanned after all.
-        return bool(np.where(costs > n, 2 * n, costs).mean() < n)
+        return bool(np.where(costs > n, 2 * n, costs).mean() * _CAUTION < n)
 
 
 def _outgrown(n_then: int, n: int) -> bool:
