@@ -181,7 +181,7 @@ def packed(name: str, codes: ArrayLike, n_bits: int | None = None) -> NDArray[np
     return np.ascontiguousarray(raw)
 
 
-def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
+def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """Return a 0/1 or boolean matrix of the given shape as booleans."""
     raw = array(name, matrix)
     if raw.shape != shape:

@@ -41,7 +41,9 @@ def test_large_and_really_by_its_tables(n_bits):
     for k in (1, 10):
         assert same(index.nearest(queries, codes, k), nearest(queries, codes, k))
     radii = np.full(len(queries), 2, dtype=np.int32)
-    assert (work(queries, occupancy(codes, n_bits), radii, n_bits) < len(codes)).all()  # so no scan stands in
+    assert (
+        work(queries, occupancy(codes, n_bits), radii, n_bits, len(codes)) < len(codes)
+    ).all()  # so no scan stands in
     for a, b in zip(index.within(queries, codes, 2), within(queries, codes, 2), strict=True):
         assert same(a, b)
 
@@ -118,5 +120,5 @@ def test_work_counts_the_buckets_that_a_search_opens():
             cost += PROBE * n_buckets + BUCKET_CODE * int((differing == ones).sum())
         expected.append(cost)
     columns = as_columns(codes)
-    counted = work(columns[:6], occupancy(columns, n_bits), np.full(6, radius, dtype=np.int32), n_bits)
+    counted = work(columns[:6], occupancy(columns, n_bits), np.full(6, radius, dtype=np.int32), n_bits, 2**40)
     assert counted.tolist() == expected

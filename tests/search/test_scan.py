@@ -1,3 +1,7 @@
+import os
+import signal
+import time
+
 import numpy as np
 import pytest
 from codes_under_test import clustered, live, pairs, random_codes, sorted_answer
@@ -138,3 +142,23 @@ def test_an_error_in_a_thread_is_not_lost():
     for n_threads in (1, 2):
         with pytest.raises(RuntimeError, match="part 0"):
             in_threads(fail, [slice(0, 1)], n_threads)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_threads_work_after_a_fork():
+    codes = as_columns(clustered(10_000, 64, 0))
+    expected = nearest(codes[:40], codes, 3, None, 2)
+    child = os.fork()
+    if child == 0:
+        found = nearest(codes[:40], codes, 3, None, 2)
+        os._exit(0 if np.array_equal(found[0], expected[0]) else 1)
+    for _ in range(200):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+    assert done == child
+    assert status == 0

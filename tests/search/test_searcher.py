@@ -46,7 +46,7 @@ def test_no_tables_for_many_neighbours_or_a_wide_radius(learned):
     searcher.nearest(learned[:MANY], learned, 500)
     searcher.within(learned[:MANY], learned, 12)
     assert searcher.index is None
-    searcher.within(learned[:2], learned, 1)
+    searcher.within(learned[:MANY], learned, 1)
     assert searcher.index is not None
 
 
@@ -67,6 +67,41 @@ def test_by_request(learned, random):
         searcher = Searcher(N_BITS)
         searcher.nearest(codes[:MANY], codes, 10, None, "scan")
         assert searcher.index is None
+
+
+@pytest.mark.parametrize("method", ["auto", "multi-index"])
+def test_an_older_reader_does_not_see_what_the_tables_know(learned, method):
+    searcher, before = Searcher(N_BITS), learned[: N - 20_000]
+    searcher.nearest(learned[:MANY], learned, 1)
+    searcher.within(learned[:MANY], learned, 1)
+    assert searcher.index.n > len(before)
+    query, mask = learned[-5:], np.arange(len(before)) % 3 > 0
+    for bits in (None, live(mask)):
+        assert same(searcher.nearest(query, before, 1, bits, method), nearest(query, before, 1, bits))
+        found = zip(searcher.within(query, before, 1, bits, method), within(query, before, 1, bits), strict=True)
+        assert all(same(a, b) for a, b in found)
+
+
+def test_a_wide_radius_is_judged_without_collecting_it(learned, monkeypatch):
+    collected = []
+
+    def counted(queries, columns, *rest):
+        collected.append(len(queries) * len(columns))
+        return within(queries, columns, *rest)
+
+    monkeypatch.setattr("mihash.search.scan.within", counted)
+    searcher = Searcher(N_BITS)
+    searcher._asked["within", 32] = MANY
+    searcher.within(learned[:1], learned, 32)
+    assert collected == [len(learned)]  # the one that was asked
+
+
+def test_few_questions_of_a_new_kind_are_not_worth_a_judgement(learned):
+    searcher = Searcher(N_BITS)
+    searcher.nearest(learned[:MANY], learned, 1)
+    for k in (2, 4, 8):
+        searcher.nearest(learned[:1], learned, k)
+    assert list(searcher._pays) == [("nearest", 1)]
 
 
 def test_long_codes_are_scanned():

@@ -66,6 +66,32 @@ def test_bad_keys(keys):
     assert len(table) == 0
 
 
+def test_codes_alone_can_be_searched_within_a_radius_and_under_a_mask():
+    codes = first.encode(X)
+    table = mihash.MemoryTable.from_codes(codes, n_bits=12, keys=[f"item {i}" for i in range(len(X))])
+    distances = mihash.hamming(codes[:4], codes)
+    mask = np.arange(len(X)) % 2 == 0
+    for method in ("scan", "multi-index"):
+        keys, found = table.search_codes(codes[:4], radius=3, mask=mask, method=method)
+        for row, names, each in zip(distances, keys, found, strict=True):
+            near = np.flatnonzero((row <= 3) & mask)
+            order = near[np.argsort(row[near], kind="stable")]
+            assert names.tolist() == [f"item {i}" for i in order]
+            assert each.tolist() == row[order].tolist()
+        keys, found = table.search_codes(codes[1:2], k=1, mask=mask, method=method)
+        assert found[0, 0] == distances[1, mask].min()
+    for wrong in ({"mask": mask[1:]}, {"mask": np.arange(len(X))}, {"radius": -1}):
+        with pytest.raises(InvalidInput):
+            table.search_codes(codes[:1], **wrong)
+
+
+def test_a_table_of_no_codes_takes_no_vectors():
+    table = mihash.MemoryTable.from_codes(np.empty((0, 2), np.uint8), n_bits=12)
+    assert table.search_codes(first.encode(X[:2]))[0].shape == (2, 0)
+    with pytest.raises(NotReady):
+        table.add(X)
+
+
 def test_codes_alone_can_be_searched():
     codes = first.encode(X)
     table = mihash.MemoryTable.from_codes(codes, n_bits=12)

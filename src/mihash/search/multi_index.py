@@ -142,9 +142,11 @@ def occupancy(columns: Columns, n_bits: int) -> NDArray[np.int64]:
     return counts
 
 
-def work(queries: Columns, counts: NDArray[np.int64], radii: NDArray[np.int32], n_bits: int) -> NDArray[np.int64]:
-    """Return what a search of each query up to a radius costs, in codes of a scan."""
-    costs: NDArray[np.int64] = _work(np.ascontiguousarray(queries), counts, _flips(), radii, n_bits)
+def work(
+    queries: Columns, counts: NDArray[np.int64], radii: NDArray[np.int32], n_bits: int, most: int
+) -> NDArray[np.int64]:
+    """Return what a search of each query up to a radius costs, in codes of a scan; once above ``most``, so far."""
+    costs: NDArray[np.int64] = _work(np.ascontiguousarray(queries), counts, _flips(), radii, n_bits, most)
     return costs
 
 
@@ -197,6 +199,7 @@ def _work(
     flips: tuple[NDArray[np.int64], NDArray[np.int64]],
     radii: NDArray[np.int32],
     n_bits: int,
+    most: int,
 ) -> NDArray[np.int64]:
     n_pieces, per_word = len(counts), queries.itemsize * 8 // _PIECE
     values, firsts = flips
@@ -204,7 +207,7 @@ def _work(
     for q in range(len(queries)):
         for step in range(min(radii[q], n_bits) + 1):
             piece, ones = step % n_pieces, step // n_pieces
-            if ones > _PIECE:
+            if ones > _PIECE or costs[q] > most:
                 break
             key = _value(queries, q, piece, per_word)
             width = min(_PIECE, n_bits - _PIECE * piece)

@@ -22,7 +22,9 @@ __all__ = ["Method", "Searcher", "as_method"]
 Method = Literal["auto", "scan", "multi-index"]
 
 _SMALL = 262_144  # below it a scan takes microseconds
-_PATIENCE = 1024  # scans of the table
+_PATIENCE = 1024  # queries
+_MOST = 2**32 - 1  # codes that the tables can number
+_COUNTED = 65_536
 _SAMPLE = 32
 _CAUTION = 1.3  # a scan is the safer choice where they are close
 _LONG = 128  # the tables of longer codes take more memory than they are worth, unless they are asked for
@@ -55,8 +57,9 @@ class Searcher:
         self.n_bits = n_bits
         self._lock = threading.Lock()
         self._index: MultiIndex | None = None
-        self._scanned = 0
-        self._n_judged = 0
+        # For each k or radius: queries since it was judged, on how many codes that was, and the judgement.
+        self._asked: dict[tuple[str, int], int] = {}
+        self._n_judged: dict[tuple[str, int], int] = {}
         self._pays: dict[tuple[str, int], bool] = {}
 
     @property
@@ -102,30 +105,30 @@ class Searcher:
         self, columns: Columns, n_queries: int, method: Method, kind: str, reach: int
     ) -> MultiIndex | None:
         """Return the tables to search with, None for a scan."""
-        n = len(columns)
-        if method == "scan" or self.n_bits > _LONGEST:
+        n, key = len(columns), (kind, reach)
+        if method == "scan" or self.n_bits > _LONGEST or n > _MOST:
             return None
         if method == "multi-index":
             with self._lock:
-                return self._built(columns)
-        if n < _SMALL or self.n_bits > _LONG:
+                index: MultiIndex | None = self._built(columns)
+        elif n < _SMALL or self.n_bits > _LONG:
             return None
-        self._scanned += n * n_queries
-        outgrown = _outgrown(self._n_judged, n)
-        if self._scanned >= _PATIENCE * n if outgrown else (kind, reach) not in self._pays:
-            with self._lock:
-                self._judge(columns, kind, reach)
-        return self._index if self._pays.get((kind, reach)) else None
+        else:
+            self._asked[key] = self._asked.get(key, 0) + n_queries
+            if self._asked[key] >= _PATIENCE and _outgrown(self._n_judged.get(key, 0), n):
+                with self._lock:
+                    self._judge(columns, kind, reach)
+            index = self._index if self._pays.get(key) else None
+        # Whoever still reads an older edition has fewer codes than the tables know.
+        return index if index is not None and index.n <= n else None
 
     def _judge(self, columns: Columns, kind: str, reach: int) -> None:
-        n = len(columns)
-        if _outgrown(self._n_judged, n):
-            self._pays, self._n_judged, self._scanned = {}, n, 0
-        if (kind, reach) not in self._pays:
+        key = (kind, reach)
+        if _outgrown(self._n_judged.get(key, 0), len(columns)):
             pays = self._cheaper(columns, kind, reach)
             if pays:
                 self._built(columns)
-            self._pays[kind, reach] = pays
+            self._pays[key], self._n_judged[key], self._asked[key] = pays, len(columns), 0
 
     def _built(self, columns: Columns) -> MultiIndex:
         """Return tables over these codes, made anew where they hold too few of them."""
@@ -139,13 +142,18 @@ class Searcher:
         sample = columns[:: max(n // _SAMPLE, 1)][:_SAMPLE]
         if kind == "within":
             radii = np.full(len(sample), reach, dtype=np.int32)
-            found = np.array([len(ids) for ids, _ in scan.within(sample, columns, reach)])
         elif reach * NEIGHBOR >= n:
             return False
         else:
             radii = scan.nearest(sample, columns, reach + 1)[1][:, -1]  # a code finds itself first
-            found = np.full(len(sample), reach)
-        costs = work(sample, occupancy(columns, self.n_bits), radii, self.n_bits) + found * NEIGHBOR
+        costs = work(sample, occupancy(columns, self.n_bits), radii, self.n_bits, n)
+        if kind == "within" and costs.mean() < n:
+            part = columns[:: max(n // _COUNTED, 1)]
+            costs += (
+                NEIGHBOR * n // len(part) * np.array([len(ids) for ids, _ in scan.within(sample, part, reach)])
+            )
+        elif kind == "nearest":
+            costs += NEIGHBOR * reach
         # A query that turns out to be too dear is scanned after all.
         return bool(np.where(costs > n, 2 * n, costs).mean() * _CAUTION < n)
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
-from ..search import Columns, Searcher, as_codes, as_columns, as_method, empty_columns
+from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, as_method, empty_columns
 from ..state import State
 from .buffers import appended
 from .keys import as_keys, key_array
@@ -40,6 +40,7 @@ class MemoryTable:
         self._columns: Columns | None = None
         self._searcher: Searcher | None = None
         self._n_coded = 0
+        self._from_codes = False
         self._keys: NDArray[Any] = np.empty(0, dtype=np.int64)
         self._known: set[Any] | None = None
 
@@ -51,7 +52,7 @@ class MemoryTable:
         table._n_bits = n_bits
         table._store_keys(table._new_keys(keys, len(checked)))
         table._columns = as_columns(checked)
-        table._n_coded = len(checked)
+        table._n_coded, table._from_codes = len(checked), True
         return table
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ class MemoryTable:
 
     def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> None:
         """Store items under unique keys (integers or strings); by default the key is the running number."""
-        if self._n_coded and self._X is None:
+        if self._from_codes:
             raise NotReady("A table made from codes holds no vectors: make a new one with `from_codes`.")
         vectors = validation.features("X", X, self.n_features)
         new_keys = self._new_keys(keys, len(vectors))
@@ -131,8 +132,10 @@ class MemoryTable:
         *,
         method: str = "auto",
         n_threads: int = 1,
-    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Search with codes that are there already.
+        radius: int | None = None,
+        mask: ArrayLike | None = None,
+    ) -> tuple[Any, Any]:
+        """Search with codes that are there already; returns keys and distances (n_queries, min(k, items)).
 
         Parameters
         ----------
@@ -148,6 +151,10 @@ class MemoryTable:
             for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
         n_threads
             How many threads share the work.
+        radius
+            In place of the k nearest, all items at most so many bits away: lists with one array for each query.
+        mask
+            Which items may be found, as booleans in the order of addition; all by default.
         """
         chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
         k = validation.integer("k", k, minimum=1)
@@ -159,7 +166,12 @@ class MemoryTable:
         columns = self._coded()
         if self._searcher is None:
             self._searcher = Searcher(self._bits())
-        ids, distances = self._searcher.nearest(queries, columns, k, None, chosen, n_threads)
+        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (len(columns),)))
+        if radius is not None:
+            radius = validation.integer("radius", radius, minimum=0)
+            found = self._searcher.within(queries, columns, radius, live, chosen, n_threads)
+            return [self._keys[ids] for ids, _ in found], [each for _, each in found]
+        ids, distances = self._searcher.nearest(queries, columns, k, live, chosen, n_threads)
         return self._keys[ids], distances
 
     def _bits(self) -> int:
