@@ -4,3 +4,6 @@ import os
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+# Fixtures have no examples; looked at for some, files of one name in two folders would be one module.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]

@@ -27,6 +27,12 @@ def test_no_answer_mixes_versions():
     assert "Answers that mix versions or states: 0" in printed
 
 
+def test_a_service_under_load():
+    printed = soak("service", "--items", 2000, "--seconds", 14, "--clients", 5, "--pause", 0.1)
+    assert "Errors: 0" in printed
+    assert "3 rehashes" in printed
+
+
 def test_latency_is_measured_and_not_judged():
     printed = soak("latency", "--items", 2000, "--samples", 30)
     assert "during a rehash" in printed

@@ -8,6 +8,7 @@
     ├── NotReady (RuntimeError)          asked too early, or of an object that cannot do it
     ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
     ├── UnknownName (KeyError)           no learner, data set or option of that name
+    ├── ServiceError                     a service did not do what it was asked
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
         ├── StoreLocked                  somebody else is writing
@@ -20,6 +21,7 @@ __all__ = [
     "InvalidInput",
     "MIHashError",
     "NotReady",
+    "ServiceError",
     "SnapshotMismatch",
     "StoreError",
     "StoreLocked",
@@ -54,6 +56,24 @@ class UnknownName(MIHashError, KeyError):
     def __str__(self) -> str:
         """Return the message as it was written (a KeyError would quote it)."""
         return str(self.args[0]) if self.args else ""
+
+
+class ServiceError(MIHashError):
+    """A service did not do what it was asked, or could not be reached.
+
+    Parameters
+    ----------
+    message
+        What is wrong.
+    code
+        The code of its answer (docs/service.md), ``"unreachable"`` where there was none.
+    status
+        The HTTP status of its answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, code: str = "unreachable", status: int = 0) -> None:
+        super().__init__(message)
+        self.code, self.status = code, status
 
 
 class StoreError(MIHashError):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
+from .distances import Distances
 from .errors import InvalidInput, NotReady, StoreError, UnknownName
 from .evaluation import Recall, evaluate
 from .journal import Journal
@@ -28,7 +29,7 @@ from .tables.items import Metadata
 from .tables.keys import Key
 from .tables.settings import read_position, write_settings
 from .tables.sqlite import Item, SQLiteTable
-from .tables.versions import now, propose_newest
+from .tables.versions import now, propose_newest, published_versions
 
 __all__ = ["OnlineIndex"]
 
@@ -197,6 +198,10 @@ class OnlineIndex:
         """Return a stored item: key, vector, label and metadata."""
         return self._table.get(key)
 
+    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
+        """Return the metadata of several items; None for those that have none or are not stored."""
+        return self._table.metadata(keys)
+
     def position(self, source: str) -> int | None:
         """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
         if not isinstance(source, str):
@@ -248,6 +253,16 @@ class OnlineIndex:
     def folder(self) -> Path:
         """The folder that it is in."""
         return self._table.database.folder
+
+    @property
+    def options(self) -> Options:
+        """What it was made with."""
+        return self._options
+
+    @property
+    def seen(self) -> int | None:
+        """How many examples were learned from; None where this process has not learned."""
+        return self._journal.seen
 
     @property
     def snapshot(self) -> HashMapping | None:
@@ -303,18 +318,50 @@ class OnlineIndex:
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
         }
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Return every decision, with its gain, and for those that led to a version what that cost.
 
         Each is a dictionary: ``number`` (also the version's), ``kind``, ``seen``, ``accepted``, ``gain``,
         ``current`` and ``snapshot`` (the qualities that were compared), ``reason``, ``at``; and ``status``,
         ``items``, ``seconds`` of the version, None where there is none.
+
+        Parameters
+        ----------
+        after
+            Only those that follow this number.
+        limit
+            At most so many: the first after ``after``, without one the newest.
         """
+        if after is not None:
+            after = validation.integer("after", after, minimum=-1, maximum=2**62)
+        if limit is not None:
+            limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
         if not self.read_only:
-            with self._writing:
-                self._ready()  # after a crash, decisions since the last acceptance are made again
-                self._journal.flush()
-        return self._journal.decisions()
+            if self._journal.known is None:
+                with self._writing:
+                    self._ready()  # after a crash, decisions since the last acceptance are made again
+            self._journal.flush()
+        return self._journal.decisions(after, limit)
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Return the versions that have answered queries, in order, and what each took to make.
+
+        Each is a dictionary: ``number``, ``kind``, ``seen``, ``items``, ``seconds`` and ``at``.
+        """
+        with self._table.database.read() as connection:
+            return published_versions(connection)
+
+    def distances(self, version: int | None = None) -> Distances:
+        """Return the distances to neighbours and to others on the reservoir of now, under a version's mapping.
+
+        Without ``version``, under the current mapping. It needs the learner, so a reader cannot do it.
+        """
+        number = None if version is None else validation.integer("version", version, minimum=0, maximum=2**62)
+        with self._writing:
+            stream = self._ready()
+            mapping = self.current if number is None else self._table.mapping_of(number)
+            sampled = stream.sampled()
+        return sampled(mapping)._replace(version=number)
 
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int = 100, seed: int = 0) -> Recall:
         """Return the share of the true k nearest items that searches find, on a sample of the stored ones."""

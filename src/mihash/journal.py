@@ -46,11 +46,17 @@ class Journal:
         self._pending: list[Event] = []
         self._learned = 0  # rows since the last checkpoint
         self._through = -1  # the last row that was learned from, or passed over
+        self._seen = 0  # examples, up to the last call that has ended
 
     @property
     def known(self) -> Stream | None:
         """The stream, None while it was not read."""
         return self._stream
+
+    @property
+    def seen(self) -> int | None:
+        """How many examples were learned from when the last call ended; None while that was not read."""
+        return None if self._stream is None else self._seen
 
     @property
     def stream(self) -> Stream:
@@ -60,7 +66,7 @@ class Journal:
                 self._pending.clear()
                 stream = self._restored()
                 self._replay(stream)
-                self._stream = stream
+                self._stream, self._seen = stream, stream.seen
                 self.flush()
             return self._stream
 
@@ -79,6 +85,7 @@ class Journal:
                 reason = f"The rows are stored, but learning has stopped: {stream.failure}"
                 warnings.warn(reason, RuntimeWarning, stacklevel=4)
             self._learned += len(vectors)
+            self._seen = stream.seen
         if self._learned >= CHECKPOINT_ROWS:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)
@@ -134,16 +141,22 @@ class Journal:
             self.forget()
             raise
 
-    def decisions(self) -> list[dict[str, Any]]:
-        """Return every decision that is written down, with what became of its version."""
+    def decisions(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return decisions that are written down, in order, with what became of their versions.
+
+        Those that follow number ``after``, at most ``limit``; without ``after``, the newest.
+        """
+        order = "DESC" if after is None else "ASC"
         query = (
             "SELECT d.number, d.kind, d.seen, d.accepted, d.gain, d.current, d.snapshot, d.reason, d.at, "
-            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) ORDER BY d.number"
+            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) "
+            f"WHERE d.number > ? ORDER BY d.number {order} LIMIT ?"
         )
         with self._table.database.read() as connection:
-            cursor = connection.execute(query)
+            cursor = connection.execute(query, (-1 if after is None else after, -1 if limit is None else limit))
             names = [each[0] for each in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        rows = rows[::-1] if after is None else rows
         return [row | {"accepted": bool(row["accepted"])} for row in rows]
 
     def verify(self) -> int:

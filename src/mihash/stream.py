@@ -5,7 +5,7 @@ accepted one, which later decisions compare with. When its hash table is there f
 has no influence here; so a replay of the same rows gives the same events to the last bit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .deciding import decide
+from .distances import Distances, reservoir_distances
 from .errors import MIHashError
 from .gauge import Gauge
 from .learning import Learning
@@ -174,6 +175,11 @@ class Stream:
         """Accept the current mapping now."""
         self._accepted = self._current()
         return self._event("request", self.seen, Decision(True, float("nan"), reason), self._accepted)
+
+    def sampled(self) -> Callable[[HashMapping], Distances]:
+        """Return what gives the distances under a mapping on the sample of this moment, whatever is fed later."""
+        reservoir, normalization = self._learning.reservoir.copy(), self._normalization
+        return lambda mapping: reservoir_distances(reservoir, mapping, normalization)
 
     def state(self) -> State:
         """Return everything that `restore` needs."""

@@ -1,7 +1,6 @@
 """What commands take, and how it is read: indexes, keys, filters, vectors."""
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from ..index import OnlineIndex
     from ..tables.keys import Key
 
-__all__ = ["AsJSON", "Folder", "as_filter", "as_parameters", "find_keys", "open_index"]
+__all__ = ["AsJSON", "Folder", "as_filter", "as_parameters", "check_index", "find_keys", "open_index"]
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
 AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
@@ -21,13 +20,19 @@ AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, i
 
 def open_index(path: Path, read_only: bool = False) -> "OnlineIndex":
     """Open an index; where there is none, say how to make one."""
-    from ..errors import InvalidInput
     from ..index import OnlineIndex
+
+    check_index(path)
+    return OnlineIndex.open(path, read_only)
+
+
+def check_index(path: Path) -> None:
+    """Say how to make an index, where there is none."""
+    from ..errors import InvalidInput
     from ..tables.database import DATABASE
 
     if not (path / DATABASE).exists():
         raise InvalidInput(f"There is no index in {path}; make one with: mihash create {path}")
-    return OnlineIndex.open(path, read_only)
 
 
 def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
@@ -40,22 +45,14 @@ def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
 
 def _find_key(index: "OnlineIndex", text: str) -> "Key":
     from ..errors import UnknownName
+    from ..tables.keys import readings
 
-    for key in _readings(text):
+    for key in readings(text):
         try:
             return index.get(key).key
         except UnknownName:
             continue
     raise UnknownName(f"The key {text!r} is not stored.")
-
-
-def _readings(text: str) -> "list[Key]":
-    """Return what a key on the command line may stand for, the likelier first."""
-    if re.fullmatch(r"0|-?[1-9]\d{0,18}", text) and abs(int(text)) < 2**63:
-        return [int(text), text]
-    if len(text) > 1 and text[0] == text[-1] == '"':
-        return [text[1:-1], text]
-    return [text]
 
 
 def as_filter(text: str | None) -> "Mapping[str, Any] | None":

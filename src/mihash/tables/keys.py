@@ -1,5 +1,6 @@
 """Keys of items: strings or whole numbers of 64 bits."""
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 
-__all__ = ["Key", "as_keys", "is_text", "key_array"]
+__all__ = ["Key", "as_keys", "is_text", "key_array", "readings"]
 
 Key = int | str
 
@@ -63,3 +64,20 @@ def is_text(key: str) -> bool:
         return b"\0" not in key.encode()
     except UnicodeEncodeError:
         return False
+
+
+def readings(text: str) -> list[Key]:
+    """Return what a key in a command or an address may stand for, the likelier first.
+
+    A number is tried as one before it is a text; a text in double quotes is one without them.
+
+    Examples
+    --------
+    >>> readings("17"), readings('"17"'), readings("a")
+    ([17, '17'], ['17', '"17"'], ['a'])
+    """
+    if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) and _is_key(int(text)):
+        return [int(text), text]
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return [text[1:-1], text]
+    return [text]

@@ -26,7 +26,7 @@ from ..search import as_method
 from .answers import Answers, Hits, Question
 from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes, write_codes
-from .filters import compile_filter
+from .filters import compile_filter, decode_metadata
 from .items import (
     Metadata,
     as_metadata,
@@ -468,6 +468,14 @@ class SQLiteTable:
             kind = self.label_kind
             label = None if kind is None else self.segments.label_of(number, kind)
             return Item(chosen, vectors[0], label, metadata_of(connection, number))
+
+    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
+        """Return the metadata of items, None for those that have none or are not stored."""
+        with self.database.read() as connection:
+            ids = ids_of(connection, as_keys(keys))
+            known = [number for number in ids if number is not None]
+            texts = dict(zip(known, texts_of(connection, known), strict=True))
+        return [None if number is None else decode_metadata(texts[number]) for number in ids]
 
     # Care
 

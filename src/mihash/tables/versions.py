@@ -5,12 +5,21 @@ A version waits to be built, then it is published, or superseded by a newer one 
 
 import sqlite3
 from datetime import UTC, datetime
+from typing import Any
 
 from .. import state as saved
 from ..errors import CorruptStore, UnknownName
 from ..mapping import HashMapping, mapping_from_state
 
-__all__ = ["mapping_of", "mark_published", "now", "propose", "propose_newest", "waiting_version"]
+__all__ = [
+    "mapping_of",
+    "mark_published",
+    "now",
+    "propose",
+    "propose_newest",
+    "published_versions",
+    "waiting_version",
+]
 
 
 def now() -> str:
@@ -48,6 +57,16 @@ def mark_published(connection: sqlite3.Connection, number: int, n_items: int, se
         "UPDATE version SET status = 'published', items = ?, seconds = ?, at = ? WHERE number = ?",
         (n_items, seconds, now(), number),
     )
+
+
+def published_versions(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Return the versions that have answered queries, each with what it took to make it."""
+    cursor = connection.execute(
+        "SELECT v.number, d.kind, d.seen, v.items, v.seconds, v.at FROM version v LEFT JOIN decision d "
+        "USING (number) WHERE v.items IS NOT NULL ORDER BY v.number"
+    )
+    names = [each[0] for each in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def mapping_of(connection: sqlite3.Connection, number: int) -> HashMapping:

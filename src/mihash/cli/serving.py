@@ -1,0 +1,114 @@
+"""The command that serves an index over HTTP."""
+
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .arguments import check_index, open_index
+from .program import command
+from .show import note, say
+
+if TYPE_CHECKING:
+    from ..index import OnlineIndex
+    from ..service import Replay
+
+__all__ = ["serve"]
+
+_TOKEN = "MIHASH_TOKEN"
+_DIGITS, _SIDE = "digits", 8
+_DEMO_BITS, _DEMO_RESERVOIR = 32, 1000
+
+
+@command("An index", "mihash serve photos --port 8000, or mihash serve --demo")
+def serve(
+    path: Annotated[
+        Path | None, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; beyond this machine only with a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Which port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file with the token that clients must send.",
+            show_default="MIHASH_TOKEN, if set",
+        ),
+    ] = None,
+    max_body: Annotated[float, typer.Option(metavar="MB", help="The largest body of a request, in MiB.")] = 32,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a request may wait.")] = 60,
+    searchers: Annotated[
+        int | None, typer.Option(help="Searches at a time.", show_default="one a core, 2 to 8")
+    ] = None,
+    waiting: Annotated[int, typer.Option(help="Changes that may wait; one more is refused as busy.")] = 32,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="In place of PATH, a new index that is fed from a data set.")
+    ] = False,
+    rate: Annotated[float, typer.Option(help="With --demo, rows a second.")] = 200,
+    data: Annotated[
+        str, typer.Option(metavar="NAME", help="With --demo, 'digits', another data set by name, or a file.")
+    ] = _DIGITS,
+    drift: Annotated[
+        int,
+        typer.Option(
+            metavar="ROWS", help="With --demo, turn the digits by 90 degrees after so many; 0 for never."
+        ),
+    ] = 5000,
+) -> None:
+    """Serve an index over HTTP, with a page that shows how it learns and decides.
+
+    It ends with Ctrl-C or SIGTERM: requests that were accepted are answered, and the index is closed. Addresses,
+    errors and limits are in docs/service.md.
+    """
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # searches share the cores among them; read when NumPy is loaded
+    from ..errors import InvalidInput
+    from ..service import Limits, read_token
+    from ..service import serve as served
+
+    if (path is None) != demo:
+        raise InvalidInput("Give the PATH of an index, or --demo, one of the two.")
+    if path is not None:
+        check_index(path)
+    token = os.environ.get(_TOKEN) if token_file is None else read_token(token_file)
+    given = {} if searchers is None else {"searchers": searchers}
+    limits = Limits(max_body=int(max_body * 2**20), timeout_s=timeout, waiting_writes=waiting, **given)
+    with ExitStack() as stack:
+        replay: Replay | None = None
+        if path is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-demo-")))
+            replay = _replay(data, rate, drift)
+        what = f"a demo of {data}" if path is None else str(path)
+
+        def opening() -> "OnlineIndex":
+            from ..index import OnlineIndex
+
+            if path is not None:
+                return open_index(path)
+            return OnlineIndex.create(folder, _DEMO_BITS, reservoir_size=_DEMO_RESERVOIR)
+
+        served(
+            opening,
+            host,
+            port,
+            limits=limits,
+            token=token or None,
+            background=replay,
+            announce=lambda url: say(f"Serving {what} at {url} (page) and {url}/docs. Stop with Ctrl-C."),
+        )
+    note("Closed; everything that was acknowledged is on the disk." if path is not None else "Closed.")
+
+
+def _replay(data: str, rate: float, drift: int) -> "Replay":
+    from ..datasets import open_dataset
+    from ..service import Replay
+
+    dataset = open_dataset(data)
+    if data != _DIGITS:
+        return Replay(dataset.X, dataset.y, rate)
+    return Replay(dataset.X, dataset.y, rate, side=_SIDE, turn_after=drift)

@@ -1,0 +1,291 @@
+"""A client of the service (docs/service.md), made of the standard library alone."""
+
+import json
+import select
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote, urlencode, urlsplit
+
+from .errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ServiceError, UnknownName
+
+__all__ = ["Client", "Event", "Result"]
+
+Key = int | str
+
+_ERRORS: dict[str, type[MIHashError]] = {
+    "invalid_input": InvalidInput,
+    "too_large": InvalidInput,
+    "unsupported_type": InvalidInput,
+    "unknown_key": UnknownName,
+    "unknown_version": UnknownName,
+    "duplicate_key": DuplicateKey,
+    "not_ready": NotReady,
+}
+_LONGEST_WAIT_S = 60.0
+_FLOATS = "application/octet-stream"
+
+
+class Result(NamedTuple):
+    """The nearest items to one query, nearest first; their metadata where that was asked for."""
+
+    keys: list[Key]
+    distances: list[float]
+    metadata: list[dict[str, Any] | None] | None
+
+
+class Event(NamedTuple):
+    """Something that happened: ``"stats"``, ``"decision"`` or ``"version"``, and what is told of it."""
+
+    name: str
+    data: dict[str, Any]
+
+
+class Client:
+    """Asks a service. One connection, kept; a thread has its own client.
+
+    An error of the service is raised as the package's own: `InvalidInput`, `DuplicateKey`, `UnknownName`,
+    `NotReady`, or `ServiceError` with its code. While the service is busy, a request is sent again when it says.
+
+    Parameters
+    ----------
+    url
+        Where the service is, such as ``"http://127.0.0.1:8000"``.
+    token
+        What it asks for, if anything.
+    retries
+        How often a request is sent again to a busy service; nothing was done with one that it refused.
+    timeout_s
+        How long an answer may take.
+
+    Examples
+    --------
+    >>> client = Client("http://127.0.0.1:8000")  # mihash serve --demo
+    >>> client.search(key=17, k=3)  # doctest: +SKIP
+    [Result(keys=[1541, 402, 1690], distances=[0, 0, 1], metadata=None)]
+    """
+
+    def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout_s: float = 90.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput(f"`url` must be such as http://127.0.0.1:8000; got {url!r}.")
+        self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._retries, self._timeout_s = retries, timeout_s
+        self._connection: HTTPConnection | None = None
+
+    def add(
+        self,
+        vectors: Any,
+        keys: Sequence[Key] | None = None,
+        labels: Sequence[Any] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> list[Key]:
+        """Store vectors, learn from them, return their keys; they are on the disk when this returns.
+
+        Parameters
+        ----------
+        vectors
+            Lists of numbers, or an array (n, d); an array without keys, labels and metadata travels as it is.
+        keys
+            Strings or whole numbers, unique; running numbers without.
+        labels
+            A class each, or lists of 0 and 1.
+        metadata
+            A dictionary each, or None.
+        """
+        more = {"keys": keys, "labels": labels, "metadata": metadata}
+        given = {name: _listed(value) for name, value in more.items() if value is not None}
+        answer = self._send("POST", *_request("/v1/items", vectors, given, raw=not given))
+        found: list[Key] = answer["keys"]
+        return found if keys is not None else list(range(int(found[0]), int(found[1]) + 1))
+
+    def search(
+        self,
+        vectors: Any = None,
+        k: int = 10,
+        *,
+        key: Key | None = None,
+        where: Mapping[str, Any] | None = None,
+        rescore: int = 0,
+        radius: int | None = None,
+        metadata: bool = False,
+    ) -> list[Result]:
+        """Return the nearest items to each query, or to the stored item ``key``, as `OnlineIndex.search` does."""
+        options: dict[str, Any] = {
+            "k": k,
+            "where": where,
+            "rescore": rescore,
+            "radius": radius,
+            "metadata": metadata,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        if key is not None:
+            given["key"] = key
+        answer = self._send("POST", *_request("/v1/search", vectors, given, raw=key is None))
+        return [Result(each["keys"], each["distances"], each.get("metadata")) for each in answer["results"]]
+
+    def get(self, key: Key) -> dict[str, Any]:
+        """Return an item: key, vector, label and metadata."""
+        return self._send("GET", f"/v1/items/{_in_path(key)}")
+
+    def delete(self, keys: Key | Sequence[Key]) -> int:
+        """Remove items and return how many; with an unknown key none."""
+        chosen = [keys] if isinstance(keys, int | str) else list(keys)
+        return int(self._send("POST", "/v1/delete", json.dumps({"keys": chosen}).encode())["deleted"])
+
+    def stats(self) -> dict[str, Any]:
+        """Return the state of the index in numbers."""
+        return self._send("GET", "/v1/stats")
+
+    def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+        """Return decisions: the first after a number, without one the newest."""
+        given = {name: value for name, value in (("after", after), ("limit", limit)) if value is not None}
+        found: list[dict[str, Any]] = self._send("GET", f"/v1/history?{urlencode(given)}")["decisions"]
+        return found
+
+    def rehash(self) -> None:
+        """Have every code computed again with the current mapping."""
+        self._send("POST", "/v1/rehash")
+
+    def events(self, after: int | None = None) -> Iterator[Event]:
+        """Yield what happens, for ever; with ``after``, first the decisions that followed this one.
+
+        Where the connection is lost it is made again, and goes on after the last decision that was seen.
+        """
+        failures = 0
+        while True:
+            connection = self._connect()
+            headers = self._headers | ({} if after is None else {"Last-Event-ID": str(after)})
+            try:
+                address = "/v1/events" + (f"?after={after}" if after is not None else "")
+                connection.request("GET", self._path + address, headers=headers)
+                response = connection.getresponse()
+                if response.status != 200:
+                    raise _error(response.status, response.read())
+                for number, event in _events(response):
+                    failures = 0
+                    after = after if number is None else number
+                    yield event
+            except (OSError, HTTPException) as error:
+                if failures >= self._retries:
+                    raise ServiceError(f"The service at {self._host} cannot be reached: {error}.") from error
+            except ServiceError as error:
+                if error.code != "busy" or failures >= self._retries:
+                    raise
+            finally:
+                connection.close()
+            failures += 1
+            time.sleep(min(_LONGEST_WAIT_S, failures))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        """Return the client."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+    def _connect(self) -> HTTPConnection:
+        return self._kind(self._host, self._port, timeout=self._timeout_s)
+
+    def _send(
+        self, method: str, address: str, body: bytes | None = None, kind: str = "application/json"
+    ) -> dict[str, Any]:
+        """Send a request, again where the service is busy, and return what is answered."""
+        headers = self._headers | ({} if body is None else {"Content-Type": kind})
+        for attempt in range(self._retries + 1):
+            status, after_s, data = self._sent(method, self._path + address, body, headers)
+            if status < 300:
+                found: dict[str, Any] = json.loads(data)
+                return found
+            if status != 503 or attempt == self._retries:
+                raise _error(status, data)
+            time.sleep(min(_LONGEST_WAIT_S, after_s))
+        raise AssertionError("unreachable")
+
+    def _sent(
+        self, method: str, address: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int, float, bytes]:
+        connection = self._connection
+        if connection is None or connection.sock is None or select.select([connection.sock], [], [], 0)[0]:
+            self.close()  # none yet, or the service has closed it
+            connection = self._connection = self._connect()
+        try:
+            connection.request(method, address, body, headers)
+            response = connection.getresponse()
+            waits = response.getheader("Retry-After", "1")
+            return response.status, float(waits) if waits.isdigit() else 1.0, response.read()
+        except (OSError, HTTPException) as error:
+            self.close()
+            place = f"{self._host}:{self._port}"
+            raise ServiceError(
+                f"The service at {place} did not answer: {error or type(error).__name__}."
+            ) from error
+        except BaseException:
+            self.close()  # in the middle of an answer
+            raise
+
+
+def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tuple[str, bytes, str]:
+    """Return address, body and its type: an array as it is, with options in the address; else JSON."""
+    if raw and getattr(vectors, "ndim", 0) == 2 and vectors.shape[1]:
+        texts = {
+            name: value if isinstance(value, int | str) else json.dumps(value) for name, value in given.items()
+        }
+        texts |= {name: str(value).lower() for name, value in given.items() if isinstance(value, bool)}
+        query = urlencode({"features": vectors.shape[1], **texts})
+        return f"{address}?{query}", vectors.astype("<f4").tobytes(), _FLOATS
+    if vectors is not None:
+        given = given | {"vectors": _listed(vectors)}
+    return address, json.dumps(given).encode(), "application/json"
+
+
+def _listed(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else list(value)
+
+
+def _in_path(key: Key) -> str:
+    """Return a key as it stands in an address; a text in double quotes is one even where it reads as a number."""
+    return quote(f'"{key}"' if isinstance(key, str) else str(key), safe="")
+
+
+def _error(status: int, data: bytes) -> MIHashError:
+    try:
+        about = json.loads(data)["error"]
+        code, message = str(about["code"]), str(about["message"])
+    except (ValueError, LookupError, TypeError):
+        code, message = "internal", f"The service answered {status}: {data[:200]!r}."
+    kind = _ERRORS.get(code)
+    return ServiceError(message, code, status) if kind is None else kind(message)
+
+
+def _events(response: HTTPResponse) -> Iterator[tuple[int | None, Event]]:
+    """Yield server-sent events with their ids."""
+    name, data, number = "message", "", None
+    for raw in response:
+        line = raw.decode().rstrip("\r\n")
+        if not line:
+            if data:
+                yield number, Event(name, json.loads(data))
+            name, data, number = "message", "", None
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "event":
+            name = value
+        elif field == "data":
+            data += value
+        elif field == "id" and value.isdigit():
+            number = int(value)

@@ -1,0 +1,106 @@
+"""The address that asks the index."""
+
+import json
+from itertools import islice
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from numpy.typing import NDArray
+
+from ..index import OnlineIndex
+from ..tables.keys import Key
+from .answers import respond, to_json
+from .bodies import JSON, media_type
+from .items import checked, vectors_of
+from .problems import Problem
+from .service import Service
+from .shapes import Found, SearchBody, SearchOptions, SearchQuery
+from .told import errors, raw_body, service_of
+
+__all__ = ["router", "search"]
+
+router = APIRouter(tags=["search"])
+
+_COMPARED = 1 << 25  # pairs of a query and an item that a radius search may hold at a time
+
+
+@router.post(
+    "/v1/search",
+    summary="Find the nearest items",
+    responses={200: {"model": Found}, **errors(400, 404, 408, 413, 415, 422, 504)},
+    openapi_extra=raw_body(SearchBody),
+)
+async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Response:
+    """Find the nearest items to vectors, or to a stored item, which is not its own neighbour.
+
+    The distance is the number of bits in which codes differ; with `rescore`, that of the vectors themselves. With
+    JSON, options stand in the body; with raw vectors, in the address. All of an answer is of one version.
+    """
+    service = service_of(request)
+    kind = media_type(request)
+    async with service.bodies.read(request) as body:
+        return respond(await service.search(lambda index: _answer(service, index, kind, body, query)))
+
+
+def _answer(service: Service, index: OnlineIndex, kind: str, body: bytes, query: SearchQuery) -> bytes:
+    vectors, own, wanted = _question(index, kind, body, query)
+    n, most = len(vectors), service.limits.results
+    if wanted.radius is None and n * max(wanted.k, wanted.rescore) > most:
+        raise Problem(
+            422, "invalid_input", f"{n} queries times k or rescore must be at most {most:,}; ask in parts."
+        )
+    if wanted.radius is not None and n > 1 and n * len(index) > _COMPARED:
+        raise Problem(422, "invalid_input", f"{n} queries by radius are too many for {len(index):,} items.")
+    found = _search(index, vectors, own, wanted, most)
+    service.metrics.queries.add(n)
+    return to_json(found)
+
+
+def _question(
+    index: OnlineIndex, kind: str, body: bytes, query: SearchQuery
+) -> tuple[NDArray[np.float32], Key | None, SearchOptions]:
+    """Return the queries, the stored item that they are of, if any, and the options."""
+    if kind == JSON:
+        if query.model_fields_set:
+            raise Problem(422, "invalid_input", "With JSON the options stand in the body, not in the address.")
+        wanted = SearchBody.model_validate_json(body)
+        if wanted.key is None:
+            return checked(index, wanted.vectors), None, wanted
+        item = index.get(wanted.key)
+        return item.vector[None], item.key, wanted
+    vectors = vectors_of(index, kind, body, query.features)
+    given: dict[str, Any] = query.model_dump(exclude_none=True, exclude={"features"})
+    if query.where is not None:
+        given["where"] = _filter(query.where)
+    if query.metadata is not None:
+        given["metadata"] = query.metadata == "true"
+    return vectors, None, SearchOptions(**given)
+
+
+def _filter(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Problem(422, "invalid_input", f"`where` must be JSON: {error!s:.200}.") from error
+
+
+def _search(
+    index: OnlineIndex, vectors: NDArray[np.float32], own: Key | None, wanted: SearchOptions, most: int
+) -> dict[str, Any]:
+    spare = int(own is not None)  # it is found first, and left out
+    rescore = wanted.rescore + spare if wanted.rescore else 0
+    hits = index.search(vectors, wanted.k + spare, wanted.where, rescore, wanted.radius)
+    if wanted.radius is not None and sum(len(keys) for keys in hits.keys) > most:
+        raise Problem(422, "invalid_input", f"More than {most:,} items are so near: take a smaller radius.")
+    results: list[dict[str, Any]] = []
+    for keys, distances in zip(hits.keys, hits.distances, strict=True):
+        found = list(zip(keys.tolist(), distances.tolist(), strict=True))
+        if own is not None:
+            found = [pair for pair in found if pair[0] != own][: wanted.k if wanted.radius is None else None]
+        results.append({"keys": [key for key, _ in found], "distances": [far for _, far in found]})
+    if wanted.metadata:
+        told = iter(index.metadata([key for result in results for key in result["keys"]]))
+        for result in results:
+            result["metadata"] = list(islice(told, len(result["keys"])))
+    return {"version": hits.version if hits.version >= 0 else None, "results": results}

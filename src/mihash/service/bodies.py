@@ -1,0 +1,144 @@
+"""Bodies of requests: read as they come, never more than is allowed, and turned into vectors.
+
+JSON, an ``.npy`` file (application/x-npy), or plain little-endian float32 numbers (application/octet-stream).
+"""
+
+import asyncio
+import io
+import warnings
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+from fastapi import Request
+from numpy.typing import NDArray
+
+from .. import validation
+from .limits import Limits
+from .problems import Problem, busy
+
+__all__ = ["FLOATS", "JSON", "NPY", "Bodies", "media_type", "read_floats", "read_npy"]
+
+JSON, NPY, FLOATS = "application/json", "application/x-npy", "application/octet-stream"
+
+
+def media_type(request: Request) -> str:
+    """Return the type of a body that is taken, or refuse it."""
+    given = request.headers.get("content-type", "")
+    found = given.partition(";")[0].strip().lower()
+    if found not in (JSON, NPY, FLOATS):
+        raise Problem(
+            415,
+            "unsupported_type",
+            f"The Content-Type must be {JSON}, {NPY} or {FLOATS}; got {given or 'none'!r:.80}.",
+        )
+    return found
+
+
+class Bodies:
+    """Reads bodies, and knows how much of them is held.
+
+    Parameters
+    ----------
+    limits
+        How large a body may be, how many are held, and how long one may take.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held = 0
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """Give the body of a request; it counts as held until the end."""
+        held = [0]
+        try:
+            yield await self._collected(request, held)
+        finally:
+            self._held -= held[0]
+
+    async def _collected(self, request: Request, held: list[int]) -> bytes:
+        limits, parts = self._limits, []
+        declared = request.headers.get("content-length", "0")
+        if declared.isdigit() and int(declared) > limits.max_body:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(limits.body_s):
+                async for part in request.stream():
+                    held[0] += len(part)
+                    self._held += len(part)
+                    if held[0] > limits.max_body:
+                        raise self._too_large()
+                    if self._held > limits.bodies * limits.max_body:
+                        raise busy("Too many large requests at a time; nothing was done with this one.")
+                    parts.append(part)
+        except TimeoutError:
+            message = f"The body was not there after {limits.body_s:g} s; nothing was done with it."
+            raise Problem(408, "timeout", message, {"Connection": "close"}) from None
+        return b"".join(parts)
+
+    def _too_large(self) -> Problem:
+        most = self._limits.max_body
+        return Problem(413, "too_large", f"A body must be at most {most:,} bytes; send the rows in parts.")
+
+
+def read_floats(body: bytes, n_features: int | None) -> NDArray[np.float32]:
+    """Return vectors from little-endian float32 numbers, row after row.
+
+    Examples
+    --------
+    >>> read_floats(np.array([1, 2, 3, 4], "<f4").tobytes(), n_features=2)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    if n_features is None:
+        raise Problem(422, "invalid_input", f"Of {FLOATS} the width must be said: ?features=128.")
+    if len(body) % (4 * n_features) or not body:
+        raise Problem(
+            400,
+            "invalid_input",
+            f"{len(body)} bytes are no rows of {n_features} float32 numbers, {4 * n_features} bytes each.",
+        )
+    return validation.features("vectors", np.frombuffer(body, "<f4").reshape(-1, n_features))
+
+
+def read_npy(body: bytes) -> NDArray[np.float32]:
+    """Return vectors from an ``.npy`` file of numbers (n, d).
+
+    Examples
+    --------
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.eye(2))
+    >>> read_npy(file.getvalue())
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    file = io.BytesIO(body)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of files that Python 2 wrote
+            shape, is_fortran, dtype = _npy_header(file)
+    except Exception as error:  # NumPy's parser gives what it stumbled over: a dozen kinds
+        raise Problem(400, "invalid_input", f"The body is not an .npy file: {error!s:.200}.") from error
+    rest = body[file.tell() :]
+    # The header is not believed: what it announces must be there.
+    if dtype.hasobject or dtype.kind not in "fiub" or len(shape) != 2:
+        raise Problem(422, "invalid_input", f"The array must be numbers (n, d); got {dtype} of shape {shape}.")
+    if shape[0] * shape[1] * dtype.itemsize != len(rest):
+        raise Problem(
+            400, "invalid_input", f"The .npy file says {dtype} of shape {shape}; it has {len(rest)} bytes."
+        )
+    values: NDArray[Any] = np.frombuffer(rest, dtype).reshape(shape, order="F" if is_fortran else "C")
+    return validation.features("vectors", values)
+
+
+def _npy_header(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError(f"format {version} is not read here; write it with numpy.save")
+    shape, is_fortran, dtype = read(file)
+    if any(side < 0 for side in shape):
+        raise ValueError(f"shape {shape}")
+    return shape, is_fortran, dtype

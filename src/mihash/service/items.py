@@ -1,0 +1,141 @@
+"""Addresses of items: add, get and delete."""
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request, Response
+from numpy.typing import NDArray
+
+from .. import validation
+from ..errors import UnknownName
+from ..index import OnlineIndex
+from ..tables.keys import Key, readings
+from .answers import respond
+from .bodies import FLOATS, JSON, media_type, read_floats, read_npy
+from .problems import Problem
+from .service import Service
+from .shapes import Added, AddQuery, DeleteBody, Deleted, ItemsBody, StoredItem
+from .told import errors, raw_body, service_of
+
+__all__ = ["add", "checked", "delete", "delete_several", "get", "router", "stored_key", "vectors_of"]
+
+router = APIRouter(tags=["items"])
+
+InPath = Annotated[str, Path(description="A key; in double quotes it is a text, even where it reads as a number.")]
+
+_SMALL = 65_536  # bytes that are read at once, where larger ones would hold up other requests
+
+
+@router.post(
+    "/v1/items",
+    status_code=201,
+    summary="Store items and learn from them",
+    responses={201: {"model": Added}, **errors(400, 408, 409, 413, 415, 422, 504)},
+    openapi_extra=raw_body(ItemsBody),
+)
+async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response:
+    """Store vectors and learn from them; they are on the disk, and found, when the answer comes.
+
+    All of a request is stored, or nothing. JSON takes keys, labels and metadata; raw vectors are numbered.
+    """
+    service = service_of(request)
+    kind = media_type(request)
+    async with service.bodies.read(request) as body:
+
+        def read(index: OnlineIndex) -> tuple[NDArray[np.float32], dict[str, Any]]:
+            return _items(index, kind, body, query)
+
+        vectors, more = await _read(service, body, read)
+        return respond(await service.change(lambda index: _add(service, index, vectors, more)), 201)
+
+
+async def _read(service: Service, body: bytes, read: Any) -> Any:
+    """Read a body: a small one here, a large one in a thread."""
+    return read(service.index) if len(body) <= _SMALL else await service.look(read)
+
+
+def _items(
+    index: OnlineIndex, kind: str, body: bytes, query: AddQuery
+) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    if kind != JSON:
+        return vectors_of(index, kind, body, query.features), {}
+    if query.features is not None:
+        raise Problem(422, "invalid_input", f"`features` is for {FLOATS}; with JSON leave it out.")
+    items = ItemsBody.model_validate_json(body)
+    more = {"y": items.labels, "keys": items.keys, "metadata": items.metadata}
+    return checked(index, items.vectors), more
+
+
+def vectors_of(index: OnlineIndex, kind: str, body: bytes, n_features: int | None) -> NDArray[np.float32]:
+    """Return the vectors of a raw body, of the width that the index has."""
+    return checked(index, read_floats(body, n_features) if kind == FLOATS else read_npy(body))
+
+
+def checked(index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
+    """Return vectors of the width that the index has."""
+    snapshot = index.snapshot
+    return validation.features("vectors", vectors, None if snapshot is None else snapshot.n_features)
+
+
+def _add(
+    service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]
+) -> dict[str, Any]:
+    keys = index.add(vectors, **more)
+    service.metrics.rows.add(len(keys))
+    numbered = more.get("keys") is None
+    return {"added": len(keys), "keys": [keys[0], keys[-1]] if numbered else keys, "items": len(index)}
+
+
+@router.get(
+    "/v1/items/{key:path}",
+    summary="Get an item",
+    responses={200: {"model": StoredItem}, **errors(404, 422, 504)},
+)
+async def get(request: Request, key: InPath) -> Response:
+    """Return an item: vector, label and metadata. A key that reads as a number is one, where that is stored."""
+
+    def work(index: OnlineIndex) -> dict[str, Any]:
+        return index.get(stored_key(index, key))._asdict()
+
+    return respond(await service_of(request).look(work))
+
+
+@router.delete(
+    "/v1/items/{key:path}",
+    summary="Delete an item",
+    responses={200: {"model": Deleted}, **errors(404, 422, 504)},
+)
+async def delete(request: Request, key: InPath) -> Response:
+    """Remove an item. A key that reads as a number is one, where that is stored."""
+    return respond(await service_of(request).change(lambda index: _delete(index, [stored_key(index, key)])))
+
+
+@router.post(
+    "/v1/delete",
+    summary="Delete several items",
+    responses={200: {"model": Deleted}, **errors(400, 404, 408, 413, 415, 422, 504)},
+    openapi_extra=raw_body(DeleteBody, raw=False),
+)
+async def delete_several(request: Request) -> Response:
+    """Remove items: all of them, or with an unknown key none."""
+    service = service_of(request)
+    if media_type(request) != JSON:
+        raise Problem(415, "unsupported_type", f"The Content-Type must be {JSON}.")
+    async with service.bodies.read(request) as body:
+        keys = (await _read(service, body, lambda _: DeleteBody.model_validate_json(body))).keys
+        return respond(await service.change(lambda index: _delete(index, keys)))
+
+
+def _delete(index: OnlineIndex, keys: list[Key]) -> dict[str, int]:
+    return {"deleted": index.delete(keys), "items": len(index)}
+
+
+def stored_key(index: OnlineIndex, text: str) -> Key:
+    """Return the stored key that a text in an address means."""
+    meant = readings(text)
+    for key in meant:
+        try:
+            return index.get(key).key
+        except UnknownName:
+            continue
+    raise UnknownName(f"The key {meant[0]!r:.200} is not stored.")

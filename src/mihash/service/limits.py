@@ -1,0 +1,63 @@
+"""How much the service takes at a time; beyond it the answer is a named error, never a full memory."""
+
+import os
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .. import validation
+
+__all__ = ["Limits"]
+
+MiB = 1 << 20
+
+
+def _n_searchers() -> int:
+    return min(8, max(2, os.cpu_count() or 2))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a service.
+
+    Attributes
+    ----------
+    max_body
+        The largest body of a request, in bytes.
+    bodies
+        How many such bodies are held at a time, all requests together.
+    searchers
+        How many searches run at a time.
+    waiting_searches, waiting_writes
+        How many searches, and how many changes, wait for their turn; one more is refused as busy.
+    timeout_s
+        How long a request may wait for the index.
+    body_s
+        How long a client may take to send a body.
+    header_s, stall_s
+        How long a client may take to send the head of a request, and how long to take none of an answer.
+    listeners
+        How many clients may listen to events.
+    results
+        The most items in one answer.
+    """
+
+    max_body: int = 32 * MiB
+    bodies: int = 4
+    searchers: int = field(default_factory=_n_searchers)
+    waiting_searches: int = 128
+    waiting_writes: int = 32
+    timeout_s: float = 60.0
+    body_s: float = 30.0
+    header_s: float = 15.0
+    stall_s: float = 30.0
+    listeners: int = 32
+    results: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        for each in fields(self):
+            value: Any = getattr(self, each.name)
+            if each.name.endswith("_s"):
+                validation.number(each.name, value, above=0)
+            else:
+                validation.integer(each.name, value, minimum=0 if each.name.startswith("waiting") else 1)

@@ -1,0 +1,112 @@
+// Shows openapi.json: every address with its options, bodies, answers and a call to copy. Nothing comes from elsewhere.
+
+const answer = await fetch("openapi.json");
+const api = await answer.json();
+
+function make(name, about = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(about)) node.setAttribute(key, value);
+  node.append(...children.filter((child) => child != null));
+  return node;
+}
+
+const resolved = (schema) => (schema?.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema ?? {});
+
+// A type in a few words: "[[number]]", "integer | text | null".
+function worded(schema) {
+  if (schema?.$ref) {
+    const name = schema.$ref.split("/").at(-1);
+    return name === "JsonValue" ? "any" : name;
+  }
+  if (schema?.anyOf) return [...new Set(schema.anyOf.map(worded))].join(" | ");
+  if (schema?.enum) return schema.enum.map((each) => JSON.stringify(each)).join(" | ");
+  if (schema?.type === "array") return `[${worded(schema.items)}]`;
+  if (Array.isArray(schema?.type)) return schema.type.join(" | ");
+  return { string: "text" }[schema?.type] ?? schema?.type ?? "any";
+}
+
+function limits(schema) {
+  const parts = [];
+  if (schema?.minimum != null) parts.push(`from ${schema.minimum}`);
+  if (schema?.maximum != null) parts.push(`to ${schema.maximum}`);
+  if (schema?.default != null && schema.default !== false) parts.push(`default ${JSON.stringify(schema.default)}`);
+  return parts.join(", ");
+}
+
+const table = (rows) => make("table", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))));
+
+function fields(schema) {
+  const found = resolved(schema);
+  const required = new Set(found.required);
+  return table(Object.entries(found.properties ?? {}).map(([name, each]) => [
+    make("code", {}, required.has(name) ? `${name} *` : name), make("code", {}, worded(each)),
+    [each.description, limits(each)].filter(Boolean).join(" "),
+  ]));
+}
+
+// An example value for a schema, small enough to read.
+function example(schema, name = "") {
+  const found = resolved(schema);
+  if (name === "vectors") return [[0.1, 0.2]];
+  if (name === "keys") return ["a"];
+  if (found.default != null) return found.default;
+  if (found.type === "object" || found.properties) {
+    const wanted = found.required ?? found.oneOf?.[0]?.required ?? [];
+    return Object.fromEntries(wanted.map((each) => [each, example(found.properties[each], each)]));
+  }
+  return found.type === "array" ? [] : found.type === "integer" ? 1 : "text";
+}
+
+function call(method, path, operation) {
+  const url = new URL(path.slice(1).replace("{key}", "17").replace("{version}", "current"), document.baseURI).href;
+  const parts = ["curl", ...(method === "get" ? [] : ["-X", method.toUpperCase()]), url];
+  if (operation.security) parts.push(`-H "Authorization: Bearer $MIHASH_TOKEN"`);
+  const body = operation.requestBody?.content?.["application/json"];
+  if (body) parts.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(example(body.schema))}'`);
+  return parts.join(" ");
+}
+
+function answers(operation) {
+  return table(Object.entries(operation.responses).map(([status, about]) => {
+    const content = Object.entries(about.content ?? {})[0];
+    const what = content ? (content[1].schema?.$ref ? worded(content[1].schema) : content[0]) : "";
+    return [make("code", {}, status), make("code", {}, what), about.description];
+  }));
+}
+
+function shown(method, path, operation) {
+  const body = operation.requestBody?.content;
+  const parameters = (operation.parameters ?? []).filter((each) => each.in !== "cookie");
+  const good = Object.entries(operation.responses).find(([status]) => status < 300)?.[1].content?.["application/json"];
+  return make("article", { id: operation.operationId },
+    make("h3", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path)),
+    make("p", {}, operation.description ?? operation.summary ?? ""),
+    parameters.length ? make("h4", {}, "In the address or the head") : null,
+    parameters.length ? table(parameters.map((each) => [
+      make("code", {}, each.required ? `${each.name} *` : each.name), make("code", {}, worded(each.schema)),
+      [each.description ?? each.schema?.description, limits(each.schema)].filter(Boolean).join(" "),
+    ])) : null,
+    body ? make("h4", {}, `Body: ${Object.keys(body).join(", ")}`) : null,
+    body?.["application/json"] ? fields(body["application/json"].schema) : null,
+    make("h4", {}, "Call"), make("pre", {}, make("code", {}, call(method, path, operation))),
+    good?.schema?.$ref ? make("details", {}, make("summary", {}, `Answer: ${worded(good.schema)}`), fields(good.schema)) : null,
+    make("details", {}, make("summary", {}, "All answers"), answers(operation)));
+}
+
+const groups = new Map();
+for (const [path, operations] of Object.entries(api.paths)) {
+  for (const [method, operation] of Object.entries(operations)) {
+    const group = operation.tags?.[0] ?? "others";
+    groups.set(group, [...(groups.get(group) ?? []), [method, path, operation]]);
+  }
+}
+const main = document.getElementById("main");
+const links = make("ul");
+for (const [group, operations] of groups) {
+  main.append(make("h2", {}, group), ...operations.map((each) => shown(...each)));
+  links.append(...operations.map(([method, path, operation]) => make("li", {},
+    make("a", { href: `#${operation.operationId}` }, `${operation.summary}`), ` ${method.toUpperCase()} ${path}`)));
+}
+document.getElementById("contents").append(links);
+document.getElementById("about").textContent = `${api.info.description.replaceAll("`", "")} mihash ${api.info.version}.`;
+if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();

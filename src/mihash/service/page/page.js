@@ -1,0 +1,118 @@
+// The page: what is known of the index, the events that change it, and the panels that draw it.
+
+import { follow, get } from "./api.js";
+import * as distances from "./distances.js";
+import { byId } from "./draw.js";
+import * as numbers from "./numbers.js";
+import * as quality from "./quality.js";
+import * as search from "./search.js";
+import * as updates from "./updates.js";
+
+const state = { stats: null, decisions: [], versions: [] };
+const PAGE = 5000;
+const GATHER_MS = 250; // decisions that come together are fetched together
+
+let drawing = false;
+function redraw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    for (const panel of [numbers, quality, updates, search]) panel.draw(state);
+    about();
+  });
+}
+
+function about() {
+  const { stats } = state;
+  if (!stats) return;
+  const theta = stats.theta == null ? "theta 2 % of the snapshot\u2019s quality" : `theta ${stats.theta} bits`;
+  const neighbors = stats.labels ? "neighbours share a label" : "neighbours are the closest 5 % of pairs";
+  byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, theta, `a check every ${stats.interval} examples`, neighbors].join(", ") + ".";
+  const trouble = stats.learning_error ?? stats.rehash_error;
+  byId("alert").hidden = !trouble;
+  byId("alert").textContent = trouble ?? "";
+}
+
+async function catchUp() {
+  for (;;) {
+    const after = state.decisions.at(-1)?.number ?? -1;
+    const { points } = await get(`quality?after=${after}&limit=${PAGE}`);
+    state.decisions.push(...points.filter((each) => each.number > after));
+    if (points.length < PAGE) break;
+  }
+  const { versions } = await get("versions");
+  state.versions = versions.filter((each) => each.items != null && each.seen != null).sort((a, b) => a.number - b.number);
+}
+
+let gathering = null;
+function gather() {
+  gathering ??= setTimeout(async () => {
+    try {
+      await catchUp();
+    } catch {
+      // the next event asks again
+    }
+    gathering = null;
+    redraw();
+    distances.refresh(state);
+  }, GATHER_MS);
+}
+
+function status(kind, text) {
+  const box = byId("status");
+  if (box.textContent === text) return;
+  box.dataset.state = kind;
+  box.textContent = text;
+  document.body.classList.toggle("stale", kind === "lost");
+}
+
+function take(name, data) {
+  if (name === "stats") {
+    state.stats = data;
+    numbers.sample(data);
+    redraw();
+    distances.refresh(state);
+  } else if (name === "decision" || name === "version") {
+    gather();
+  }
+}
+
+function theme() {
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const label = () => byId("theme").setAttribute("aria-pressed", dark());
+  byId("theme").addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    localStorage.setItem("mihash-theme", root.dataset.theme);
+    label();
+  });
+  system.addEventListener("change", label);
+  label();
+}
+
+theme();
+search.start();
+updates.onPick(distances.show);
+byId("decisions").addEventListener("toggle", () => quality.table(state));
+for (const radio of document.querySelectorAll("[name=span]")) radio.addEventListener("change", redraw);
+new ResizeObserver(() => {
+  redraw();
+  distances.draw();
+}).observe(byId("main"));
+follow({
+  async open() {
+    state.stats = await get("stats");
+    state.decisions = []; // another index may be there now
+    await catchUp();
+    status("live", "live");
+    redraw();
+    distances.draw();
+    distances.refresh(state);
+  },
+  message: take,
+  lost: () => status("lost", "connection lost, trying again"),
+});
+redraw();
+distances.draw();

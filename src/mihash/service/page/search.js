@@ -1,0 +1,135 @@
+// Search by a key or a vector. What is stored is foreign: it reaches the page as text, or as an image that may not
+// say where it was asked from.
+
+import { get, post } from "./api.js";
+import { byId, count, html, plural } from "./draw.js";
+
+const IMAGE_NAME = /^(image|img|picture|photo|thumb(nail)?|icon|(image|img|thumbnail)_?ur[il])$/i;
+const IMAGE_FILE = /\.(png|jpe?g|gif|webp|avif|svg|bmp)$/i;
+const IMAGE_DATA = /^data:image\/(png|jpe?g|gif|webp|avif|bmp|svg\+xml)[;,]/i;
+const NUMBERS = /^[\s,;+\-.\deE]+$/;
+
+let n_bits = 64;
+
+// A quoted text is a key, an integer is a key, several numbers are a vector, anything else is a key.
+export function parse(text) {
+  const trimmed = text.trim();
+  if (!trimmed) throw new Error("Enter a key or a vector.");
+  if (/^["[]/.test(trimmed)) {
+    const value = JSON.parse(trimmed);
+    if (typeof value === "string") return { key: value };
+    const row = Array.isArray(value[0]) ? value[0] : value;
+    if (!row.length || !row.every((x) => typeof x === "number")) throw new Error("A vector is a list of numbers.");
+    return { vectors: [row] };
+  }
+  if (/^-?\d+$/.test(trimmed)) return { key: Number(trimmed) };
+  const parts = trimmed.split(/[\s,;]+/).filter(Boolean);
+  if (NUMBERS.test(trimmed) && parts.length > 1 && parts.every((part) => Number.isFinite(Number(part)))) {
+    return { vectors: [parts.map(Number)] };
+  }
+  return { key: trimmed };
+}
+
+export function imageOf(metadata) {
+  for (const [name, value] of Object.entries(metadata ?? {})) {
+    if (typeof value !== "string") continue;
+    if (IMAGE_DATA.test(value)) return { name, source: value };
+    if (!IMAGE_NAME.test(name) && !/^(https?:)?\//i.test(value)) continue;
+    let url;
+    try {
+      url = new URL(value, document.baseURI);
+    } catch {
+      continue;
+    }
+    const safe = url.protocol === "https:" || url.origin === location.origin;
+    if (safe && (IMAGE_NAME.test(name) || IMAGE_FILE.test(url.pathname))) return { name, source: url.href };
+  }
+  return null;
+}
+
+function picture(image) {
+  const made = html("img", { alt: "", referrerPolicy: "no-referrer", loading: "lazy", decoding: "async" });
+  made.addEventListener("error", () => made.remove());
+  made.addEventListener("load", () => made.classList.toggle("coarse", made.naturalWidth < 48));
+  made.src = image.source;
+  return made;
+}
+
+function facts(metadata, image) {
+  const list = html("dl", { className: "facts" });
+  for (const [name, value] of Object.entries(metadata ?? {})) {
+    if (name === image?.name) continue;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    list.append(html("div", {}, html("dt", { textContent: name }), html("dd", { textContent: text.length > 200 ? text.slice(0, 199) + "\u2026" : text })));
+  }
+  return list;
+}
+
+function hit(key, distance, metadata) {
+  const image = imageOf(metadata);
+  const again = html("button", { type: "button", className: "link", textContent: String(key), title: "Search near this item" });
+  again.addEventListener("click", () => {
+    byId("query").value = typeof key === "string" ? JSON.stringify(key) : String(key);
+    byId("search").requestSubmit();
+  });
+  const bar = html("span", { className: "bar" }, html("i"));
+  bar.firstChild.style.width = `${Math.min(100, (200 * distance) / n_bits)}%`;
+  const far = html("span", { className: "far" }, bar, html("span", { textContent: Number.isInteger(distance) ? `${distance}` : distance.toFixed(3) }));
+  far.setAttribute("aria-label", `distance ${distance}`);
+  const frame = html("span", { className: "thumb" });
+  if (image) frame.append(picture(image));
+  return html("li", { className: image ? "with-image" : "" }, frame, html("div", {}, html("div", { className: "hit" }, again, far), facts(metadata, image)));
+}
+
+async function ask(body) {
+  try {
+    return await post("search", body);
+  } catch (error) {
+    if (error.status !== 404 || typeof body.key !== "number") throw error;
+    return post("search", { ...body, key: String(body.key) }); // an index whose keys are texts
+  }
+}
+
+async function search(event) {
+  event.preventDefault();
+  const note = byId("search-note");
+  let wanted;
+  try {
+    wanted = parse(byId("query").value);
+  } catch (error) {
+    note.textContent = error instanceof SyntaxError ? "This is neither a key nor a list of numbers." : error.message;
+    note.dataset.state = "bad";
+    return;
+  }
+  note.dataset.state = "";
+  note.textContent = "Searching";
+  try {
+    const began = performance.now();
+    const answer = await ask({ ...wanted, k: Number(byId("k").value) || 10, metadata: true });
+    const took_ms = performance.now() - began;
+    const { keys, distances, metadata } = answer.results[0];
+    byId("results").replaceChildren(...keys.map((key, i) => hit(key, distances[i], metadata?.[i])));
+    note.textContent = keys.length
+      ? `${plural(keys.length, "item")} of version ${answer.version} in ${took_ms.toFixed(0)} ms. A full bar is ${count(n_bits / 2)} of ${n_bits} bits, the distance of two unrelated items.`
+      : "Nothing is stored yet.";
+  } catch (error) {
+    note.dataset.state = "bad";
+    note.textContent = error.status ? error.message : "The service does not answer.";
+    byId("results").replaceChildren();
+  }
+}
+
+export function start() {
+  byId("search").addEventListener("submit", search);
+  byId("query").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    byId("search").requestSubmit();
+  });
+}
+
+export function draw(state) {
+  n_bits = state.stats?.n_bits ?? n_bits;
+  const width = state.stats?.n_features;
+  byId("width").textContent = width ? ` of ${width} numbers` : "";
+}

@@ -1,0 +1,182 @@
+"""The service behind the addresses: one index, the threads that work on it, its life from opening to closing."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from ..index import OnlineIndex
+from .bodies import Bodies
+from .events import Feed
+from .limits import Limits
+from .metrics import Metrics
+from .problems import busy
+from .rooms import Room
+
+__all__ = ["Background", "Service"]
+
+Result = TypeVar("Result")
+Work = Callable[[OnlineIndex], Result]
+
+_log = logging.getLogger("mihash.service")
+_WAITING_LOOKS = 64
+
+
+class Background(Protocol):
+    """Something that works on the index beside the requests, such as the stream of the demo."""
+
+    def start(self, service: "Service") -> None:
+        """Begin, once the index is open."""
+
+    def stop(self) -> None:
+        """End, and return when it has."""
+
+
+class Service:
+    """One index, served.
+
+    Parameters
+    ----------
+    opening
+        Opens the index, or makes it; called once, in a thread.
+    limits
+        How much is taken at a time.
+    token
+        What clients must show; None where everybody may.
+    background
+        What works on the index beside the requests.
+    """
+
+    def __init__(
+        self,
+        opening: Callable[[], OnlineIndex],
+        limits: Limits | None = None,
+        token: str | None = None,
+        background: Background | None = None,
+    ) -> None:
+        self._opening, self._background = opening, background
+        self.limits = limits = limits or Limits()
+        self.token = token
+        self.bodies, self.metrics, self.feed = Bodies(limits), Metrics(), Feed(self)
+        self.writing = Room("change", 1, limits.waiting_writes)
+        self.searching = Room("search", limits.searchers, limits.waiting_searches)
+        self.looking = Room("look", 2, _WAITING_LOOKS)
+        self.measuring = Room("measurement", 1, _WAITING_LOOKS)
+        self._index: OnlineIndex | None = None
+        self._state = "opening"
+        self._tasks: list[asyncio.Task[None]] = []
+        self.error: Exception | None = None
+        self.failed: Callable[[], None] = lambda: None
+
+    @property
+    def state(self) -> str:
+        """``"opening"``, ``"ready"``, ``"closing"``, ``"closed"``, or ``"failed"``."""
+        return self._state
+
+    @property
+    def index(self) -> OnlineIndex:
+        """The index, once it is open."""
+        if self._index is None:
+            raise busy(f"The index is {self._state}; try again soon.")
+        return self._index
+
+    def check_ready(self) -> None:
+        """Tell a client to come again, while the index cannot answer."""
+        if self._state != "ready":
+            raise busy(f"The index is {self._state}; try again soon.")
+
+    async def change(self, work: Work[Result]) -> Result:
+        """Have the index changed, one change after the other."""
+        return await self._run(self.writing, work)
+
+    async def search(self, work: Work[Result]) -> Result:
+        """Have the index searched."""
+        return await self._run(self.searching, work)
+
+    async def look(self, work: Work[Result]) -> Result:
+        """Have something read that takes no time to speak of."""
+        return await self._run(self.looking, work)
+
+    async def measure(self, work: Work[Result]) -> Result:
+        """Have something measured, which may wait for the learner."""
+        return await self._run(self.measuring, work)
+
+    async def _run(self, room: Room, work: Work[Result]) -> Result:
+        """Have work done; what was accepted before the service closes is still done."""
+        index = self.index
+        return await room.run(lambda: work(index), self.limits.timeout_s)
+
+    def stats(self, index: OnlineIndex) -> dict[str, Any]:
+        """Return the state of index and service in numbers."""
+        return index.stats() | {
+            "seen": index.seen or 0,
+            "uptime_s": round(self.metrics.uptime_s, 3),
+            "rates": self.metrics.rates(),
+            "options": asdict(index.options),
+        }
+
+    def waiting(self) -> dict[str, int]:
+        """Return how many requests are in each room."""
+        return {room.name: room.inside for room in (self.writing, self.searching, self.looking, self.measuring)}
+
+    # From opening to closing
+
+    async def start(self) -> None:
+        """Open the index in the background; until it is there, requests are told to come again."""
+        self._tasks = [asyncio.create_task(self._open())]
+
+    async def _open(self) -> None:
+        try:
+            self._index = await asyncio.to_thread(self._opened)
+        except Exception as error:
+            self._state, self.error = "failed", error
+            self.failed()
+            return
+        if self._state == "opening":
+            self._state = "ready"
+            self._tasks.append(asyncio.create_task(self.feed.run()))
+            if self._background is not None:
+                self._background.start(self)
+
+    def _opened(self) -> OnlineIndex:
+        """Open, learn again what a crash has lost, and have compiled what a search needs."""
+        begin = time.perf_counter()
+        index = self._opening()
+        try:
+            index.history(limit=1)
+            if index.snapshot is not None:
+                index.search(np.zeros((1, index.snapshot.n_features), dtype=np.float32), k=1)
+        except BaseException:
+            index.close()
+            raise
+        _log.info("opened %s in %.2f s", index.folder, time.perf_counter() - begin)
+        return index
+
+    def begin_closing(self) -> None:
+        """Take no new requests, and end what would never end: streams of events."""
+        if self._state in ("opening", "ready"):
+            self._state = "closing"
+        self.feed.close()
+
+    async def stop(self) -> None:
+        """Finish what was accepted, then close the index."""
+        self.begin_closing()
+        opening, *others = self._tasks
+        await asyncio.wait([opening])
+        for task in others:
+            await task
+        await asyncio.to_thread(self._close)
+        if self._state == "closing":
+            self._state = "closed"
+
+    def _close(self) -> None:
+        if self._background is not None:
+            self._background.stop()
+        for room in (self.writing, self.searching, self.looking, self.measuring):
+            room.close()
+        if self._index is not None:
+            self._index.close()

@@ -1,0 +1,35 @@
+"""`mihash serve`: what it refuses, before it listens."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "PATH of an index, or --demo"),
+        (["somewhere", "--demo"], "PATH of an index, or --demo"),
+        (["nowhere"], "There is no index in nowhere"),
+        (["--demo", "--data", "nothing"], "no data set 'nothing'"),
+        (["--demo", "--rate", "0"], "`rate`"),
+        (["--demo", "--host", "0.0.0.0"], "--token-file"),
+        (["--demo", "--host", "::"], "--token-file"),
+        (["--demo", "--token-file", "nowhere"], "token cannot be read"),
+        (["--demo", "--max-body", "0"], "`max_body`"),
+        (["--demo", "--timeout", "0"], "`timeout_s`"),
+        (["--demo", "--waiting", "-1"], "`waiting_writes`"),
+        (["--demo", "--searchers", "0"], "`searchers`"),
+        (["--demo", "--port", "70000"], "--port"),
+    ],
+)
+def test_refused(mihash, monkeypatch, words, told):
+    monkeypatch.delenv("MIHASH_TOKEN", raising=False)
+    run = mihash("serve", *words)
+    assert run.code == 2
+    assert told in run.err
+    assert run.err.count("\n") == 1
+
+
+def test_an_empty_token_is_none(mihash, monkeypatch):
+    monkeypatch.setenv("MIHASH_TOKEN", "")
+    run = mihash("serve", "--demo", "--host", "0.0.0.0")
+    assert (run.code, "--token-file" in run.err) == (2, True)

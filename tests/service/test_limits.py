@@ -1,0 +1,228 @@
+"""What is too large, too slow or too much has its answer, and the memory stays."""
+
+import json
+import socket
+import threading
+import time
+
+import pytest
+
+from mihash.errors import InvalidInput
+from mihash.service import Limits
+from over_http import Caller, D, rows
+
+FLOATS = "application/octet-stream"
+ROW = {"vectors": [[0.5] * D]}
+HEAD = b"POST /v1/items HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+class Plug:
+    """Keeps the threads of a room busy until it is pulled."""
+
+    def __init__(self, room, n=1):
+        self._pulled = threading.Event()
+        self._jobs = [room.enter(self._pulled.wait) for _ in range(n)]
+        time.sleep(0.1)
+
+    def pull(self):
+        self._pulled.set()
+        for job in self._jobs:
+            job.result()
+
+
+def raw(call, text, then=b"", wait_s=0.0):
+    """Send bytes as they are, and return everything that comes until the service closes."""
+    with socket.create_connection((call.place.hostname, call.place.port)) as connection:
+        connection.settimeout(15)
+        connection.sendall(text)
+        time.sleep(wait_s)
+        try:
+            connection.sendall(then)
+            parts = []
+            while part := connection.recv(65536):
+                parts.append(part)
+        except (ConnectionError, BrokenPipeError):
+            pass
+        return b"".join(parts)
+
+
+@pytest.fixture(scope="module")
+def small(running):
+    """A service that takes 4096 bytes at a time and waits for nobody."""
+    limits = Limits(max_body=4096, bodies=2, body_s=0.5, header_s=0.5, stall_s=0.5)
+    with running(limits=limits) as service:
+        yield Caller(service).ready()
+
+
+def test_a_body_that_is_too_large(small):
+    for n in (4097, 100_000, 3_000_000):
+        answer = small.post("/v1/items", b"x" * n)
+        assert (answer.status, answer.code) == (413, "too_large")
+        assert "at most 4,096 bytes" in answer.message
+    assert small.post("/v1/items", json.dumps(ROW).encode().ljust(4096)).status == 201
+    assert small.post("/v1/search", b" " * 5000).code == "too_large"
+    assert small.post("/v1/delete", b" " * 5000).code == "too_large"
+
+
+def test_a_body_of_unsaid_length_that_gets_too_large(small):
+    chunks = b"".join(b"400\r\n" + b" " * 1024 + b"\r\n" for _ in range(5)) + b"0\r\n\r\n"
+    found = raw(small, HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + chunks)
+    assert found.startswith(b"HTTP/1.1 413")
+    assert b'"too_large"' in found
+
+
+def test_a_body_is_refused_before_it_is_sent(small):
+    """Who asks first, as curl does, need not send it."""
+    found = raw(small, HEAD + b"Content-Length: 9000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_comes_too_slowly(small):
+    head = HEAD + b"Content-Length: 100\r\n\r\n"
+    begin = time.monotonic()
+    found = raw(small, head + b'{"vectors":')
+    assert 0.4 < time.monotonic() - begin < 5
+    assert found.startswith(b"HTTP/1.1 408")
+    assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["code"] == "timeout"
+    assert small.get("/health").status == 200
+
+
+def test_a_head_that_comes_too_slowly(small):
+    for text in (b"", b"GET /health HTT", b"GET /health HTTP/1.1\r\nHost: local"):
+        begin = time.monotonic()
+        assert raw(small, text) == b""
+        assert 0.4 < time.monotonic() - begin < 5
+    kept = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert raw(small, kept, then=b"GET /hea", wait_s=0.2).count(b"HTTP/1.1 200") == 1
+
+
+def test_a_client_that_leaves_in_the_middle(small):
+    head = HEAD + b"Content-Length: 100\r\n\r\n"
+    for text in (head, head + b'{"vectors"', b"\r\n"):
+        with socket.create_connection((small.place.hostname, small.place.port)) as connection:
+            connection.sendall(text)
+    time.sleep(0.2)
+    assert small.get("/health").status == 200
+    assert small.running.service.bodies._held == 0
+
+
+def test_a_client_that_does_not_take_its_answer(running):
+    X, _ = rows(2000)
+    with running(limits=Limits(stall_s=0.5)) as service:
+        call = Caller(service).ready()
+        call.post(f"/v1/items?features={D}", X.tobytes(), kind=FLOATS)
+        body = X[:400].tobytes()
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(15)
+        with connection:
+            connection.connect((call.place.hostname, call.place.port))
+            head = f"POST /v1/search?features={D}&k=2000 HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FLOATS}\r\n"
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            connections = service._server.server_state.connections
+            end = time.monotonic() + 20
+            while connections and time.monotonic() < end:
+                time.sleep(0.1)
+            assert not connections
+
+
+def test_many_bodies_at_a_time(running):
+    limits = Limits(max_body=1000, bodies=2, body_s=10)
+    with running(limits=limits) as service:
+        call = Caller(service).ready()
+        slow = [socket.create_connection((call.place.hostname, call.place.port)) for _ in range(2)]
+        for connection in slow:
+            connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n" + b" " * 990)
+        time.sleep(0.3)
+        answer = call.post("/v1/items", ROW)
+        assert (answer.status, answer.code) == (503, "busy")
+        for connection in slow:
+            connection.close()
+        time.sleep(0.3)
+        assert call.post("/v1/items", ROW).status == 201
+
+
+def test_back_pressure(running):
+    with running(limits=Limits(waiting_writes=2)) as service:
+        call = Caller(service).ready()
+        call.post("/v1/items", ROW)
+        plug = Plug(service.service.writing)
+        answers = []
+        waiting = [threading.Thread(target=lambda: answers.append(call.post("/v1/items", ROW))) for _ in range(2)]
+        for thread in waiting:
+            thread.start()
+        while service.service.writing.inside < 3:
+            time.sleep(0.01)
+        for method, address, body in (
+            ("POST", "/v1/items", ROW),
+            ("DELETE", "/v1/items/0", None),
+            ("POST", "/v1/rehash", None),
+        ):
+            answer = call(method, address, body)
+            assert (answer.status, answer.code) == (503, "busy")
+            assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        assert call.post("/v1/search", ROW).status == 200  # searches do not wait for the writer
+        assert call.get("/v1/stats").body["items"] == 1
+        assert call.get("/ready").status == 200
+        plug.pull()
+        for thread in waiting:
+            thread.join()
+        assert [answer.status for answer in answers] == [201, 201]
+        assert call.get("/v1/stats").body["items"] == 3
+
+
+def test_only_so_many_searches(running):
+    with running(limits=Limits(searchers=2, waiting_searches=0)) as service:
+        call = Caller(service).ready()
+        plug = Plug(service.service.searching, 2)
+        answer = call.post("/v1/search", ROW)
+        assert (answer.status, answer.code) == (503, "busy")
+        assert call.post("/v1/items", ROW).status == 201
+        plug.pull()
+        assert call.post("/v1/search", ROW).status == 200
+
+
+def test_what_takes_too_long(running):
+    with running(limits=Limits(timeout_s=0.3)) as service:
+        call = Caller(service).ready()
+        call.post("/v1/items", ROW)
+        plug = Plug(service.service.writing)
+        answer = call.post("/v1/items", ROW)
+        assert (answer.status, answer.code) == (504, "timeout")
+        assert "nothing was done" in answer.message
+        plug.pull()
+        assert call.post("/v1/items", ROW).body["items"] == 2  # the one that was given up is not stored later
+
+
+def test_a_change_that_has_begun_is_made(running, monkeypatch):
+    with running(limits=Limits(timeout_s=0.3)) as service:
+        call = Caller(service).ready()
+        index = service.service.index
+        add = index.add
+        monkeypatch.setattr(index, "add", lambda *given, **more: (time.sleep(0.8), add(*given, **more))[1])
+        answer = call.post("/v1/items", ROW)
+        assert (answer.status, answer.code) == (504, "timeout")
+        assert "still made" in answer.message
+        time.sleep(1)
+        assert call.get("/v1/stats").body["items"] == 1
+
+
+def test_a_fault_is_told_and_counted(running, monkeypatch, caplog):
+    with running() as service:
+        call = Caller(service).ready()
+
+        def broken(*_, **__):
+            raise ZeroDivisionError("secret detail")
+
+        monkeypatch.setattr(service.service.index, "search", broken)
+        answer = call.post("/v1/search", ROW)
+        assert (answer.status, answer.code) == (500, "internal")
+        assert "secret" not in answer.message
+        assert "secret detail" in caplog.text
+        assert b'mihash_errors_total{code="internal"} 1' in call.get("/metrics").body
+
+
+@pytest.mark.parametrize("wrong", [{"max_body": 0}, {"timeout_s": 0}, {"waiting_writes": -1}, {"searchers": 1.5}])
+def test_limits_are_checked(wrong):
+    with pytest.raises(InvalidInput):
+        Limits(**wrong)

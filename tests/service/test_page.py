@@ -1,0 +1,316 @@
+"""The dashboard, in a real browser against the service in its demo mode."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("fastapi", reason="the extra `service` is not installed")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PAGE = Path(__file__).parents[2] / "src/mihash/service/page"
+PATIENCE_MS = 20_000
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is found")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("service") / "log"
+    command = [sys.executable, "-m", "mihash", "serve", "--demo", "--port", str(port)]
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=log.parent)
+        try:
+            url = f"http://127.0.0.1:{port}/"
+            _wait_for(url + "v1/stats", process, log)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if json.load(answer)["items"]:
+                    return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            pass
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Any, service: str) -> Iterator[Any]:
+    """Open the page; at the end nothing was complained about and no other host was asked."""
+    contexts, complaints, asked = [], [], []
+
+    def opened(routes: dict[str, Any] | None = None, **options: Any) -> Any:
+        contexts.append(browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options)))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda each: asked.append(each.url))
+        for pattern, handler in (routes or {}).items():
+            page.route(pattern, handler)
+        page.complaints = complaints
+        page.goto(service)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not complaints
+    assert not [url for url in asked if not url.startswith((service, "data:"))]
+
+
+def _live(page: Any) -> Any:
+    sync_api.expect(page.locator("#status")).to_have_text("live", timeout=PATIENCE_MS)
+    page.wait_for_selector("#quality-chart circle.yes")
+    page.wait_for_selector("#distances-chart path.hill")
+    return page
+
+
+def _until(page: Any, expression: str, arg: Any = None) -> None:
+    """Wait; the page's own policy forbids what Playwright's waiting does, to evaluate text inside the page."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not page.evaluate(f"arg => {expression}", arg):
+        assert time.monotonic() < deadline, expression
+        page.wait_for_timeout(50)
+
+
+def _changes(page: Any, expression: str) -> None:
+    _until(page, f"{expression} !== arg", page.evaluate(expression))
+
+
+def _text(page: Any, selector: str) -> str:
+    return str(page.inner_text(selector))
+
+
+def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
+    page = _live(visit())
+    _changes(page, "document.querySelector('#tile-items .value').innerText")
+    _changes(page, "document.querySelector('#quality-chart path.current').getAttribute('d')")
+    page.wait_for_selector("#updates-chart rect.update")
+    page.wait_for_selector("#tile-ingest path.stroke", state="attached")
+    assert re.match(r"After [\d,]+ examples?, the current mapping tells .* bits", _text(page, "#quality-lead"))
+    assert re.match(r"\d+ updates? so far", _text(page, "#updates-lead"))
+    assert "bits about who is one" in _text(page, "#distances-lead")
+    assert "theta" in _text(page, "#about")
+
+
+def test_a_decision_tells_its_reason_to_the_pointer_and_to_the_keyboard(visit: Any) -> None:
+    page = _live(visit())
+    box = page.locator("#quality-chart").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 100)
+    assert re.search(r"(Rehash|Keep): .*(theta|mapping|examples)", _text(page, "#quality-chart .tip"))
+    page.mouse.move(5, 5)
+    assert not page.is_visible("#quality-chart .tip")
+    page.focus("#quality-chart")
+    page.keyboard.press("Home")
+    assert "check 0" in _text(page, "#quality-chart .tip")
+    assert "the first mapping" in page.text_content("#live")
+    page.check("[value=last]", force=True)
+    page.wait_for_selector("#quality-chart circle")
+
+
+def test_the_slider_changes_the_histogram(visit: Any) -> None:
+    page = _live(visit())
+    _until(page, "document.querySelector('#version').max > 1")
+    hill = "document.querySelector('#distances-chart path.neighbors').getAttribute('d')"
+    now = page.evaluate(hill)
+    page.focus("#version")
+    page.keyboard.press("Home")
+    _until(page, f"{hill} !== arg", now)
+    assert _text(page, "#version-name").startswith("version 0")
+    assert page.get_attribute("#version", "aria-valuetext").startswith("version 0")
+    page.focus("#updates-chart")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert re.match(r"version [1-9]", _text(page, "#version-name"))
+
+
+def test_a_search_by_key_and_by_vector(visit: Any, service: str) -> None:
+    page = _live(visit())
+    with urllib.request.urlopen(f"{service}v1/items/0") as answer:
+        item = json.load(answer)
+    page.fill("#k", "5")
+    page.fill("#query", str(item["key"]))
+    page.click("#search button")
+    page.wait_for_selector("#results li:nth-child(5)")
+    assert re.match(r"5 items of version \d+ in \d+ ms", _text(page, "#search-note"))
+    assert page.locator("#results .bar").count() == 5
+    page.fill("#query", json.dumps(item["vector"]))
+    page.keyboard.press("Enter")
+    _until(page, "document.querySelector('#results .link').innerText === '0'")
+    page.locator("#results .link").nth(1).click()
+    _until(page, "document.querySelector('#query').value !== ''")
+    page.fill("#query", "[1, 2")
+    page.keyboard.press("Enter")
+    assert "neither" in _text(page, "#search-note")
+
+
+def test_what_is_stored_is_shown_as_text(visit: Any) -> None:
+    pixel = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+    stored = [
+        {"name": "<img src=x onerror=document.title='owned'>", "image": "javascript:document.title='owned'"},
+        {"picture": "http://elsewhere.example/a.png", "n": {"<b>": 1}},
+        {"picture": pixel},
+    ]
+    result = {"keys": ["<i>a</i>", 2, 3], "distances": [0, 1, 2], "metadata": stored}
+    answer = json.dumps({"version": 1, "results": [result]})
+    fake = {"**/v1/search": lambda route: route.fulfill(body=answer, content_type="application/json")}
+    page = _live(visit(fake))
+    page.fill("#query", '"<i>a</i>"')
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results li:nth-child(3)")
+    assert page.title() == "mihash"
+    assert page.locator("#results img").count() == 1
+    assert page.get_attribute("#results img", "src") == pixel
+    assert page.locator("#results i").count() == 3  # the bars only
+    assert "<img src=x" in _text(page, "#results")
+
+
+def test_everything_by_keyboard(visit: Any) -> None:
+    page = _live(visit())
+    focused = "(({id, value, textContent}) => id || value || textContent.trim())(document.activeElement)"
+    reached = []
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(focused))
+        ring = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert ring != "none" or reached[-1] == "all", reached  # the ring of a radio is on its label
+        if reached[-1] == "query":
+            break
+    order = ["Skip to search", "theme", "all", "quality-chart", "updates-chart", "version", "query"]
+    assert [each for each in reached if each in order] == order
+    page.keyboard.type("0")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results li")
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_a_narrow_screen_does_not_scroll_sideways(visit: Any, width: int) -> None:
+    page = _live(visit(viewport={"width": width, "height": 740}))
+    page.fill("#query", "0")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results li")
+    page.click("#decisions summary")
+    page.wait_for_selector("#decisions td")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_light_and_dark(visit: Any) -> None:
+    page = _live(visit(color_scheme="dark", reduced_motion="reduce"))
+    shade = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    assert page.evaluate(shade) < 60
+    assert page.get_attribute("#theme", "aria-pressed") == "true"
+    page.click("#theme")
+    assert page.evaluate(shade) > 200
+    page.reload()
+    assert page.evaluate(shade) > 200
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).transitionDuration") == "0s"
+
+
+def test_a_lost_connection_comes_back(visit: Any) -> None:
+    broken = [True]
+
+    def once(route: Any) -> None:
+        if broken.pop() if broken else False:
+            route.fulfill(body=": nothing\n\n", content_type="text/event-stream")
+        else:
+            route.continue_()
+
+    page = visit({"**/v1/events": once})
+    sync_api.expect(page.locator("#status")).to_have_text("connection lost, trying again", timeout=PATIENCE_MS)
+    _live(page)
+
+
+def test_a_token_is_asked_for_and_kept(visit: Any) -> None:
+    def guarded(route: Any) -> None:
+        if route.request.headers.get("authorization") == "Bearer open sesame":
+            return route.continue_()
+        error = {"error": {"code": "unauthorized", "message": "The token is missing or wrong."}}
+        return route.fulfill(status=401, body=json.dumps(error), content_type="application/json")
+
+    page = visit({"**/v1/**": guarded})
+    page.fill("#token", "wrong")
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("#ask-note")).to_contain_text("refused")
+    page.fill("#token", "open sesame")
+    page.keyboard.press("Enter")
+    _live(page)
+    page.reload()
+    _live(page)
+    assert not page.is_visible("#ask")
+    assert all("401" in complaint for complaint in page.complaints)
+    page.complaints.clear()
+
+
+def test_the_arithmetic_of_the_page(visit: Any) -> None:
+    page = visit()
+    inside = """async () => {
+      const { parse, imageOf } = await import("/page/search.js");
+      const { ledger } = await import("/page/updates.js");
+      const { drift } = await import("/page/quality.js");
+      const versions = [{seen: 0, items: 100, seconds: 0.1}, {seen: 500, items: 500, seconds: 0.5}];
+      const sums = ledger({stats: {seen: 1000, items: 1000, interval: 100}, versions});
+      const decisions = [
+        {accepted: true, current: 0.5, snapshot: 0.4}, {accepted: false, current: 0.5, snapshot: 0.45}];
+      return {
+        parsed: ["7", " a b ", '"7"', "1 2.5,-3e2", "[[1, 2]]", "12-34"].map(parse),
+        images: [{a: "/x.png"}, {image: "https://a.example/b"}, {a: "https://a.example/b"}, {image: "ftp://a/b.png"},
+          {image: "data:text/html,x"}, null].map((each) => imageOf(each) !== null),
+        sums, drift: drift(decisions), undrifted: drift([{accepted: true, current: null}]),
+      };
+    }"""
+    found = page.evaluate(inside)
+    vector = [{"vectors": [[1, 2.5, -300]]}, {"vectors": [[1, 2]]}]
+    assert found["parsed"] == [{"key": 7}, {"key": "a b"}, {"key": "7"}, *vector, {"key": "12-34"}]
+    assert found["images"] == [True, True, False, False, False, False]
+    sums = found["sums"]
+    assert (sums["updates"], sums["rows"], sums["fixed"]) == (2, 600, 11)
+    # 100 rows at once, then on average 300 and 750 at each of 5 checks; a row costs 1 ms
+    assert sums["fixedRows"] == pytest.approx(100 + 5 * 300 + 5 * 750)
+    assert sums["fixed_s"] == pytest.approx(5.35)
+    assert found["drift"]["now"] - found["drift"]["then"] == pytest.approx(-0.05)
+    assert found["undrifted"] is None
+
+
+def test_the_page_names_no_other_host() -> None:
+    for file in PAGE.iterdir():
+        addresses = set(re.findall(r"https?://[^\s\"'`)]+", file.read_text()))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, file.name

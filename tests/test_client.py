@@ -1,0 +1,199 @@
+"""The client gives what the index gives, raises what the index raises, and waits for a busy service."""
+
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash.client import Client
+from mihash.errors import DuplicateKey, InvalidInput, NotReady, ServiceError, UnknownName
+from mihash.service import Limits, Running
+from over_http import Caller, rows
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("client") / "index"
+    with Running(
+        lambda: mihash.OnlineIndex.create(folder, n_bits=16, interval=50, reservoir_size=200),
+        token="secret",
+        limits=Limits(max_body=1 << 20),
+    ) as running:
+        Caller(running, "secret").ready()
+        yield running
+
+
+@pytest.fixture
+def client(service):
+    with Client(service.url, "secret") as client:
+        yield client
+
+
+def test_a_life(service, client):
+    X, y = rows(300)
+    with pytest.raises(NotReady):
+        client.rehash()
+    assert client.add(X, labels=y) == list(range(300))
+    assert client.add(X[:2]) == [300, 301]
+    assert client.add(X[:2].tolist(), keys=["a", "7"], metadata=[{"x": 1}, None]) == ["a", "7"]
+    index = service.service.index
+    index.wait()
+    for options in ({}, {"rescore": 20}, {"radius": 2}, {"where": {"x": 1}}):
+        hits = index.search(X[:3], 5, **options)
+        for queries in (X[:3], X[:3].tolist()):
+            found = client.search(queries, 5, **options)
+            assert [each.keys for each in found] == [keys.tolist() for keys in hits.keys]
+            assert [each.distances for each in found] == [far.tolist() for far in hits.distances]
+            assert found[0].metadata is None
+    told = client.search(X[:1], k=400, metadata=True)[0]
+    assert told.metadata[told.keys.index("a")] == {"x": 1}
+    assert (
+        client.search(key="a", k=3)[0].keys
+        == [key for key in index.search(X[:1], 4).keys[0].tolist() if key != "a"][:3]
+    )
+    assert client.get("a")["metadata"] == {"x": 1}
+    assert client.get("7")["key"] == "7"  # a text stays one
+    assert client.get(7)["key"] == 7
+    assert client.delete("a") == 1
+    assert client.delete([300, 301]) == 2
+    assert client.stats()["items"] == 301
+    history = client.history(after=-1)
+    assert client.history(after=0, limit=2) == history[1:3]
+    assert client.history() == history
+    client.rehash()
+    index.wait()
+    assert client.history(limit=1)[0]["kind"] == "request"
+
+
+def test_errors_are_the_package_s(client):
+    client.add([[0.0] * 8], keys=["twice"])
+    with pytest.raises(DuplicateKey, match="stored already"):
+        client.add([[0.0] * 8], keys=["twice"])
+    for wrong in ([[0.0]], [[float("nan")] * 8], np.zeros((1, 3))):
+        with pytest.raises(InvalidInput, match="`vectors` must"):
+            client.add(wrong)
+    with pytest.raises(UnknownName, match="'nobody' is not stored"):
+        client.get("nobody")
+    with pytest.raises(UnknownName):
+        client.delete(["nobody"])
+    with pytest.raises(InvalidInput):
+        client.search()
+    with pytest.raises(InvalidInput, match="at most"):
+        client.add(np.zeros((40_000, 8)))
+    assert client.stats()["items"] >= 1  # the connection is good again after each
+
+
+def test_without_the_token(service):
+    with Client(service.url) as stranger:
+        with pytest.raises(ServiceError, match="Bearer") as caught:
+            stranger.stats()
+        assert (caught.value.code, caught.value.status) == ("unauthorized", 401)
+        with pytest.raises(ServiceError):
+            next(stranger.events())
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://x", "http://"])
+def test_addresses(url):
+    with pytest.raises(InvalidInput, match="`url`"):
+        Client(url)
+
+
+def test_nobody_there():
+    with Client("http://127.0.0.1:9", retries=0) as client:
+        with pytest.raises(ServiceError, match="did not answer") as caught:
+            client.stats()
+        assert caught.value.code == "unreachable"
+        with pytest.raises(ServiceError, match="cannot be reached"):
+            next(client.events())
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers what a test has put down, in turn."""
+
+    answers: list = []  # noqa: RUF012 -- shared on purpose
+    asked: list = []  # noqa: RUF012
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.asked.append((self.path, self.headers.get("Last-Event-ID")))
+        status, headers, body = self.answers.pop(0)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if "Connection" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def scripted():
+    server = HTTPServer(("127.0.0.1", 0), Scripted)
+    Scripted.answers, Scripted.asked = [], []
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/below/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_busy_service_is_asked_again_when_it_says(scripted, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    busy = (503, {"Retry-After": "7"}, b'{"error": {"code": "busy", "message": "later"}}')
+    long = (503, {"Retry-After": "999"}, busy[2])
+    unclear = (503, {"Retry-After": "Fri"}, busy[2])
+    Scripted.answers = [busy, long, unclear, (200, {}, b'{"items": 3}')]
+    with Client(scripted) as client:
+        assert client.stats() == {"items": 3}
+        assert slept == [7, 60, 1]
+        assert Scripted.asked == [("/below/v1/stats", None)] * 4
+    Scripted.answers = [busy] * 3
+    with Client(scripted, retries=2) as client:
+        with pytest.raises(ServiceError, match="later") as caught:
+            client.stats()
+        assert (caught.value.code, caught.value.status) == ("busy", 503)
+    assert Scripted.answers == []
+
+
+def test_an_answer_that_is_not_the_service_s(scripted):
+    Scripted.answers = [
+        (500, {}, b"<html>"),
+        (404, {}, b'{"error": 3}'),
+        (200, {"Connection": "close"}, b"{}"),
+    ] * 1
+    with Client(scripted) as client:
+        for _ in range(2):
+            with pytest.raises(ServiceError, match="The service answered"):
+                client.stats()
+        assert client.stats() == {}
+        Scripted.answers = [(200, {}, b'{"items": 1}')]
+        assert client.stats() == {"items": 1}  # on a new connection, since the last one was closed
+
+
+def test_events_go_on_after_a_lost_connection(scripted, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    closed = {"Connection": "close", "Content-Type": "text/event-stream"}
+    first = (
+        b'retry: 9\n\nevent: stats\ndata: {"items": 1}\n\nid: 4\nevent: decision\ndata: {"number": 4}\n\n: hm\n\n'
+    )
+    second = b'id: 5\r\nevent: decision\r\ndata: {"number":\r\ndata: 5}\r\n\r\n'
+    Scripted.answers = [(200, closed, first), (200, closed, second)]
+    with Client(scripted) as client:
+        events = client.events()
+        found = [next(events) for _ in range(3)]
+    assert [(event.name, event.data) for event in found] == [
+        ("stats", {"items": 1}),
+        ("decision", {"number": 4}),
+        ("decision", {"number": 5}),
+    ]
+    assert Scripted.asked == [("/below/v1/events", None), ("/below/v1/events?after=4", "4")]
+    events.close()
