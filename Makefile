@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO_ARGS ?=
+SERVE_ARGS ?=
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -20,6 +21,10 @@ $(BIN)/python:
 demo: .venv/.installed  ## install, then stream the shipped data through MIHash with and without the trigger
 	$(BIN)/mihash demo $(DEMO_ARGS)
 
+serve: .venv/.installed  ## install the service, then serve an index that feeds itself: http://127.0.0.1:8000
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
+	$(BIN)/mihash serve --demo $(SERVE_ARGS)
+
 test: .venv/.installed-dev  ## install, then run every test
 	$(BIN)/python -m pytest -q
 
@@ -37,4 +42,4 @@ bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measur
 clean:  ## remove the environment and every cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo serve test check bench clean
