@@ -5,7 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
-from mihash.files import open_source
+from mihash.files import Columns, open_source
 from mihash.ingest import ingest, name_of, rows_in
 
 
@@ -73,4 +73,28 @@ def test_numbers_and_texts_are_different_keys(index, tmp_path):
     first = save(tmp_path / "a.npz", np.eye(3), key=[1, 2, 3])
     second = save(tmp_path / "b.npz", np.eye(3), key=["1", "2", "-1"])
     ingest(index, [(open_source(file), None) for file in (first, second)])
+    assert len(index) == 6
+
+
+def test_labels_across_files(index, tmp_path):
+    first = save(tmp_path / "a.npz", np.eye(3), y=[0, 1, 0])
+    second = save(tmp_path / "b.npz", np.eye(3), y=np.eye(3, dtype=int))
+    files = [(open_source(file, Columns(vector="X", label="y")), None) for file in (first, second)]
+    told = r"b\.npz: rows 0 to 2 have other labels \(.* for 3 classes\) than those before them \(one number each\)"
+    with pytest.raises(InvalidInput, match=told):
+        ingest(index, files)
+    assert len(index) == 0
+    ingest(index, files[:1])
+    with pytest.raises(InvalidInput, match=told):
+        ingest(index, files[1:])
+    assert len(index) == 3
+
+
+def test_labels_after_a_file_without(index, tmp_path):
+    file = save(tmp_path / "a.npz", np.eye(3), y=[0, 1, 0])
+    plain, labelled = open_source(file, Columns(vector="X")), open_source(file, Columns(vector="X", label="y"))
+    with pytest.raises(InvalidInput, match=r"a\.npz comes first and is without labels"):
+        ingest(index, [(plain, None), (labelled, None)])
+    assert len(index) == 0
+    ingest(index, [(labelled, None), (plain, None)])
     assert len(index) == 6

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import mihash
+from mihash import calibration
 from mihash.errors import InvalidInput
+from mihash.options import Options
 from mihash.plan import Calibration, calibrate, plan
 
 MACHINE = Calibration(
@@ -51,6 +53,7 @@ def test_the_trigger_rehashes_once_in_a_while_and_a_fixed_rate_all_the_time():
         assert costs.updates == pytest.approx(expected)
         assert costs.updates_fixed == rows / 100 + 1
         assert costs.rehashing_s < costs.rehashing_fixed_s
+    assert plan(replace(MACHINE, interval=50), 8192).updates_fixed == 8192 / 50 + 1
     assert plan(MACHINE, 100).updates == 2  # the trigger cannot say yes more often than it looks
 
 
@@ -76,7 +79,7 @@ def test_short_codes_take_four_bytes():
     assert plan(replace(MACHINE, n_bits=32), 10**6).memory_bytes == 200e6 + 13e6
 
 
-@pytest.mark.parametrize("wrong", [{"rows": 0}, {"nodes": 0}, {"cores": 0}, {"interval": 0}, {"rate": -1}])
+@pytest.mark.parametrize("wrong", [{"rows": 0}, {"nodes": 0}, {"cores": 0}, {"rate": 0}, {"disk_bytes_per_s": 0}])
 def test_nonsense_is_refused(wrong):
     with pytest.raises(InvalidInput):
         plan(MACHINE, **{"rows": 10, **wrong})
@@ -88,6 +91,7 @@ def test_a_calibration_measures_an_index_on_this_machine(tmp_path):
     machine = calibrate(512, 16, learner="lsh", sample=X, progress=told.append)
     assert told == ["learning", "scanning", "storing and rehashing", "opening"]
     assert (machine.n_learned, machine.updates, machine.n_features, machine.n_bits) == (1500, 2, 512, 16)
+    assert (machine.interval, machine.labelled) == (100, False)
     assert 4 * 512 < machine.disk_bytes < 1.3 * 4 * 512
     for rate in (machine.learn_s, machine.store_s, machine.rehash_s, machine.scan_s):
         assert 0 < rate < 0.1
@@ -105,3 +109,69 @@ def test_a_sample_must_be_one():
         calibrate(8, 16, sample=np.zeros((999, 8)))
     with pytest.raises(InvalidInput, match="sample"):
         calibrate(8, 16, sample=np.zeros((2000, 9)))
+
+
+def examples(learner="lsh", sample=None, labels=False):
+    return calibration._examples(4, Options(learner=learner), sample, labels)
+
+
+def test_made_up_vectors_have_their_cloud_as_label():
+    X, y = examples(labels=True)
+    assert X.shape == (8192, 4)
+    assert sorted(set(y)) == list(range(100))
+    spread = np.mean([X[y == cloud].var(axis=0).mean() for cloud in range(100)])
+    assert spread < 0.7 * X.var(axis=0).mean()
+    assert examples()[1] is None
+    assert np.array_equal(examples("hcoh")[1], y)
+
+
+def test_a_sample_has_its_own_labels():
+    sample, labels = np.ones((9000, 4)), np.arange(9000)
+    assert np.array_equal(examples("hcoh", sample, labels)[1], labels[:8192])
+    assert examples("lsh", sample)[1] is None
+    with pytest.raises(InvalidInput, match="hcoh needs"):
+        examples("hcoh", sample)
+    for wrong in (True, labels[:10]):
+        with pytest.raises(InvalidInput, match="label"):
+            examples("lsh", sample, wrong)
+    with pytest.raises(InvalidInput, match="made up"):
+        examples("lsh", None, labels)
+
+
+def test_the_trigger_looks_as_often_as_it_will():
+    X, y = (each[:1500] for each in calibration._made_up(32))
+    often, rarely, unlabelled = (
+        calibration._learning(X, labels, Options(n_bits=32, interval=interval))[1:]
+        for labels, interval in ((y, 50), (y, 700), (None, 50))
+    )
+    assert often[0] == rarely[0] == 1500
+    assert often[1] > rarely[1]
+    assert often != unlabelled
+
+
+def test_learning_stops_in_time(monkeypatch):
+    monkeypatch.setattr(calibration, "_LONGEST_S", 0.0)
+    X, _ = calibration._made_up(4)
+    assert calibration._learning(X, None, Options(n_bits=8, learner="lsh", interval=300))[1] == 1200
+
+
+def test_a_long_interval_is_measured_with_a_quarter_of_the_examples(monkeypatch):
+    asked = []
+
+    def learning(_, __, options):
+        asked.append(options.interval)
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(calibration, "_learning", learning)
+    for interval in (10, 10**6):
+        with pytest.raises(InvalidInput, match="enough"):
+            calibrate(4, 16, interval=interval)
+    assert asked == [10, 2048]
+
+
+@pytest.mark.parametrize("wrong", [{"n_bits": 0}, {"dtype": "int8"}, {"interval": 0}, {"learner": "tree"}])
+def test_a_wrong_option_is_refused_before_anything_is_measured(wrong):
+    told = []
+    with pytest.raises((InvalidInput, KeyError)):
+        calibrate(4, **wrong, progress=told.append)
+    assert told == []

@@ -85,7 +85,59 @@ def test_the_mapping_searches_elsewhere():
     assert keys.shape == (3, 1)
 
 
-@pytest.mark.parametrize("wrong", [{"learner": "tree"}, {"n_bits": 0}, {"metric": "l1"}, {"n_passes": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"learner": "tree"}, {"n_bits": 0}, {"metric": "l1"}, {"n_passes": 0}, {"n_passes": "a"}]
+)
 def test_a_wrong_parameter_is_said_at_fit(wrong):
     with pytest.raises((InvalidInput, KeyError)):
         HashEncoder(**wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("fit", ["fit", "partial_fit"])
+@pytest.mark.parametrize("n", [10, len(X) + 10])
+def test_a_label_for_each_row_and_no_more(fit, n):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(HashEncoder(16), fit)(X, np.resize(y, n))
+
+
+class NotAvailable:
+    """Like the NA of pandas, which has no truth."""
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, np.datetime64("NaT"), NotAvailable()])
+def test_a_label_that_is_missing_is_refused(missing):
+    labels = y.astype(object)
+    labels[7] = missing
+    with pytest.raises(InvalidInput, match="row 7"):
+        HashEncoder(16).partial_fit(X, labels)
+
+
+def test_nan_is_refused_among_numbers_too():
+    with pytest.raises(InvalidInput, match="a label for each row"):
+        HashEncoder(16).fit(X, np.where(y == 3, np.nan, y))
+
+
+def test_names_and_integers_are_not_mixed():
+    names = np.array(list("abcdefghij"))[y]
+    for first, then, said in ((names, y, "integers after names"), (y, names, "names after integers")):
+        encoder = HashEncoder(16).partial_fit(X, first)
+        before = encoder.mapping_.fingerprint
+        with pytest.raises(InvalidInput, match=said):
+            encoder.partial_fit(X, then)
+        assert encoder.mapping_.fingerprint == before
+        encoder.partial_fit(X, first)
+        assert encoder.fit(X, then)._named is (then is names)
+
+
+def test_fit_forgets_the_names():
+    encoder = HashEncoder(16).fit(X, np.array(list("abcdefghij"))[y])
+    encoder.fit(X, np.array(list("klmnopqrst"))[y])
+    assert sorted(encoder._numbers) == list("klmnopqrst")

@@ -113,14 +113,50 @@ def ingest(
     """
     tell = progress or _silent
     parts = [_Ingest(index, source, name, again) for source, name in sources]
+    _check_labels(index, [source for source, _ in sources])
+    for part in parts:
+        if part.source.repeatable:
+            part.check_begin(tell)
     if check:
-        seen = _Keys(index)
-        width = index.stats()["n_features"]
+        seen, shape = _Keys(index), _Shape.of(index)
         for part in parts:
             if part.source.repeatable:
-                width = part.check(width, seen, tell)
+                shape = part.check(shape, seen, tell)
         seen.check_unique()
     return [part.run(tell) for part in parts]
+
+
+def _check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
+    """Raise where sources, one after the other, have labels that the index does not take, or lack them."""
+    stats = index.stats()
+    begun, labelled = stats["n_features"] is not None, stats["labels"]
+    for source in sources:
+        if begun and not labelled and source.has_labels:
+            first = (
+                "This index began" if stats["n_features"] is not None else f"{sources[0].name} comes first and is"
+            )
+            raise InvalidInput(
+                f"{first} without labels: neighbours are those that are near. Leave --label out, "
+                "or make an index whose first rows have labels."
+            )
+        if not begun and not source.has_labels and learner_class(stats["learner"]).needs_labels:
+            raise InvalidInput(
+                f"The learner {stats['learner']} learns from class labels, and {source.name} comes without: "
+                "name their column with --label."
+            )
+        begun, labelled = True, labelled or source.has_labels
+
+
+class _Shape(NamedTuple):
+    """What rows have in common: the width of vectors, and of labels () for integers or (classes,) for 0 and 1."""
+
+    width: int | None
+    labels: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, index: OnlineIndex) -> "_Shape":
+        kind = index._table.label_kind
+        return cls(index.stats()["n_features"], None if kind is None else (kind[1],) if kind[1] else ())
 
 
 class _Keys:
@@ -180,32 +216,26 @@ class _Ingest:
         found = None if name is None or again else index.position(name)
         self._begin = _Position.of(found)
         self._total = source.n_rows
-        self._check_labels()
         if self._total is not None and self._total < self._begin.n_rows:
             raise self._replaced(f"it has {self._total:,} rows")
 
-    def check(self, width: int | None, seen: _Keys, tell: Progress) -> int | None:
-        """Read the source through and raise where a row could not be added; return the width of its vectors."""
-        n_rows = self._check_begin(tell)
+    def check(self, shape: _Shape, seen: _Keys, tell: Progress) -> _Shape:
+        """Read the source through and raise where a row could not be added; return the shape of its rows."""
+        n_rows = self._begin.n_rows
         dtype = np.dtype(self._index.stats()["dtype"])
-        n_labels: tuple[int, ...] | None = None
         for rows in self.source.rows(self._begin.n_rows):
-            width = self._check_width(width, rows)
+            shape = _Shape(self._check_width(shape.width, rows), self._check_classes(shape.labels, rows))
             self._check_values(rows, dtype, seen)
-            if rows.y is not None:
-                n_labels = rows.y.shape[1:] if n_labels is None else n_labels
-                if rows.y.shape[1:] != n_labels:
-                    raise InvalidInput(f"{self._span(rows)} have another number of labels than those before them.")
             n_rows = rows.first + len(rows.X)
             tell("checking", self.source.name, n_rows, _estimate(self._total, rows))
         self._total = n_rows
-        return width
+        return shape
 
     def run(self, tell: Progress) -> Added:
         """Add the rows that are not in yet; each chunk is committed with the position after it."""
         position = self._begin
         if not self.source.repeatable:
-            self._check_begin(tell)
+            self.check_begin(tell)
         for rows in self.source.rows(position.n_rows):
             position = position.after(rows.X)
             source = None if self._name is None else (self._name, position.number)
@@ -217,7 +247,7 @@ class _Ingest:
             tell("adding", self.source.name, position.n_rows, _estimate(self._total, rows))
         return Added(self.source.name, self._begin.n_rows, position.n_rows - self._begin.n_rows)
 
-    def _check_begin(self, tell: Progress) -> int:
+    def check_begin(self, tell: Progress) -> None:
         """Raise where the rows that are in already are not the first rows of the source any more."""
         found = _Position()
         for rows in self.source.rows(0, self._begin.n_rows) if self._begin.n_rows else ():
@@ -227,7 +257,6 @@ class _Ingest:
             raise self._replaced(f"it has {found.n_rows:,} rows")
         if found != self._begin:
             raise self._replaced("its first rows are others")
-        return found.n_rows
 
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
@@ -235,26 +264,26 @@ class _Ingest:
             "Put it under another name, or add it from its first row with --again."
         )
 
-    def _check_labels(self) -> None:
-        stats = self._index.stats()
-        begun, labelled = stats["n_features"] is not None, stats["labels"]
-        if begun and not labelled and self.source.has_labels:
-            raise InvalidInput(
-                "This index began without labels: neighbours are those that are near. Leave --label out, "
-                "or make an index whose first rows have labels."
-            )
-        if not begun and not self.source.has_labels and learner_class(stats["learner"]).needs_labels:
-            raise InvalidInput(
-                f"The learner {stats['learner']} learns from class labels, and {self.source.name} comes without: "
-                "name their column with --label."
-            )
-
     def _check_width(self, width: int | None, rows: Rows) -> int:
         found: int = rows.X.shape[1]
         if width is not None and found != width:
             raise InvalidInput(
                 f"{self.source.name}: row {rows.first} has a vector of {found} numbers, and the index has "
                 f"vectors of {width}. Say with --vector which columns are the vector, or give a file that fits."
+            )
+        return found
+
+    def _check_classes(self, before: tuple[int, ...] | None, rows: Rows) -> tuple[int, ...] | None:
+        if rows.y is None:
+            return before
+        found: tuple[int, ...] = rows.y.shape[1:]
+        if before is not None and found != before:
+            kinds = [
+                f"rows of 0 and 1 for {each[0]} classes" if each else "one number each" for each in (before, found)
+            ]
+            raise InvalidInput(
+                f"{self._span(rows)} have other labels ({kinds[1]}) than those before them ({kinds[0]}). "
+                "Give files whose labels are of one kind."
             )
         return found
 

@@ -5,9 +5,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from . import validation
 from .codes import unpack
 from .errors import InvalidInput
 from .mapping import HashMapping
@@ -91,6 +92,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn anew from examples; neighbours are those with the same label, or without y the closest 5 %."""
         vectors = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
+        check_consistent_length(vectors, y)
         random = check_random_state(self.random_state)
         self._begin(random)
         n = len(vectors)
@@ -104,6 +106,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from more examples, one pass in their order."""
         first = not hasattr(self, "_stream")
         vectors = validate_data(self, X, dtype=np.float32, reset=first)
+        check_consistent_length(vectors, y)
         if first:
             self._begin(check_random_state(self.random_state))
         self._feed(vectors, None if y is None else np.asarray(y))
@@ -128,8 +131,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _begin(self, random: Any) -> None:
-        if self.n_passes < 1:
-            raise InvalidInput(f"`n_passes` must be at least 1; got {self.n_passes}.")
+        validation.integer("n_passes", self.n_passes, minimum=1)
         self._stream: Stream = Options(
             n_bits=self.n_bits,
             learner=self.learner,
@@ -140,20 +142,40 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             seed=int(random.randint(2**31 - 1)),
             parameters=self.parameters or {},
         ).make_stream()
+        self._numbers: dict[Any, int] = {}  # of the names of classes
+        self._named: bool | None = None
 
     def _feed(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
-        if labels is not None and labels.ndim == 1 and labels.dtype.kind not in "biu":
-            labels = self._numbered(labels)
-        for _ in self._stream.feed(*self._stream.check(vectors, labels)):
+        named = labels is not None and labels.ndim == 1 and labels.dtype.kind not in "biu"
+        if labels is not None:
+            if self._named not in (None, named):
+                kinds = ("names", "integers") if named else ("integers", "names")
+                raise InvalidInput(f"`y` must be of one kind in all calls; got {kinds[0]} after {kinds[1]}.")
+            labels = self._numbered(labels) if named else labels
+        examples = self._stream.check(vectors, labels)
+        if labels is not None:
+            self._named = named
+        for _ in self._stream.feed(*examples):
             pass
         if self._stream.failure is not None:
             raise InvalidInput(self._stream.failure)
 
     def _numbered(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return names of classes as numbers, the same ones for every call."""
-        numbers: dict[Any, int] = self.__dict__.setdefault("_numbers", {})
-        return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()], dtype=np.int64)
+        names = labels.tolist()
+        missing = [i for i, name in enumerate(names) if _is_missing(name)]
+        if missing:
+            raise InvalidInput(f"`y` must have a label for each row; row {missing[0]} has {names[missing[0]]}.")
+        return np.array([self._numbers.setdefault(name, len(self._numbers)) for name in names], dtype=np.int64)
 
     def _learned(self) -> Self:
         self.mapping_: HashMapping = self._stream.current
         return self
+
+
+def _is_missing(name: Any) -> bool:
+    """Tell whether a label is None, NaN or NaT, or the NA of pandas, which cannot be compared."""
+    try:
+        return name is None or bool(name != name)  # noqa: PLR0124 -- only NaN differs from itself
+    except TypeError:
+        return True

@@ -1,6 +1,8 @@
 """`mihash add`: every format gives the same index; again, grown, replaced, streamed."""
 
 import json
+import os
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import mihash as library
+from mihash.cli.show import rows_progress
 
 
 def items(folder):
@@ -230,3 +233,63 @@ def test_progress_on_a_terminal(empty, tmp_path, data, monkeypatch, mihash):
     told = mihash("add", empty, tmp_path / "x.npy").err
     assert "adding x.npy" in told
     assert "1,500/1,500" in told
+
+
+def test_progress_takes_one_line(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    with rows_progress() as tell:
+        for done in range(0, 12_000_000, 1_000_000):
+            tell("checking", "a-name-that-is-rather-long.parquet", done, 11_000_000)
+            time.sleep(0.001)
+    (line,) = [line for line in capsys.readouterr().err.split("\r")[-1].splitlines() if "\x1b[?25h" not in line]
+    assert "rows/s" in line
+
+
+def test_a_source_that_comes_twice(mihash, empty, tmp_path, data, monkeypatch):
+    np.save(tmp_path / "x.npy", data[0])
+    monkeypatch.chdir(tmp_path)
+    run = mihash("add", empty, tmp_path / "x.npy", "./x.npy")
+    assert (run.code, run.err) == (2, "mihash: ./x.npy comes twice; name each file once.\n")
+    run = mihash("add", empty, "-", "-", "--format", "jsonl", sent=b"[1, 2]\n")
+    assert (run.code, run.err) == (2, "mihash: The standard input comes twice; name each file once.\n")
+    assert items(empty) == 0
+
+
+def test_a_replaced_file_is_refused_without_a_check_too(mihash, empty, tmp_path, data):
+    np.save(tmp_path / "x.npy", data[0][:1200])
+    mihash("add", empty, tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", data[0][::-1])
+    run = mihash("add", empty, tmp_path / "x.npy", "--no-check")
+    assert (run.code, items(empty)) == (2, 1200)
+    assert "its first rows are others" in run.err
+
+
+def test_without_a_header(mihash, empty, tmp_path):
+    (tmp_path / "x.csv").write_text("cat,0.5,2\ndog,1.5,3\n")
+    assert "--no-header" in mihash("add", empty, tmp_path / "x.csv").err
+    run = mihash("add", empty, tmp_path / "x.csv", "--no-header", "--key", "1")
+    assert run.code == 0, run.err
+    assert json.loads(mihash("get", empty, "cat", "--json").out)["vector"] == [0.5, 2]
+    options = ["--no-header", "--column", "2:3", "-k", 1, "--json"]
+    assert '"keys": ["cat"]' in mihash("search", empty, tmp_path / "x.csv", *options).out
+
+
+def test_fields_that_the_first_rows_lack(mihash, empty, tmp_path):
+    rows = [
+        {"id": i, "vector": [i, 1, 2]} | ({"year": 1990, "colour": "red"} if i == 400 else {}) for i in range(500)
+    ]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for wanted, found in (("year", {"year": 1990}), ("all", {"year": 1990, "colour": "red"})):
+        run = mihash("add", empty, tmp_path / "x.jsonl", "--metadata", wanted, "--again")
+        assert run.code == 0, run.err
+        assert json.loads(mihash("get", empty, 400, "--json").out)["metadata"] == found
+        mihash("delete", empty, *range(500))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_a_named_pipe(mihash, empty, tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    run = mihash("add", empty, tmp_path / "x.csv")
+    assert (run.code, run.err.count("\n")) == (2, 1)
+    assert "x.csv is a pipe or a device, not a file; send it to the standard input" in run.err

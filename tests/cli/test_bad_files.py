@@ -113,7 +113,28 @@ BAD = {
         [],
         "row 1300 (line 1302) has 'abc' in the column f2, where a number should be",
     ),
-    "nothing in csv": (lambda f: csv(f, (1300, "9,1,2,,4,5,6")), [], "has 'nothing' in the column f2"),
+    "nothing in csv": (lambda f: csv(f, (1300, "9,1,2,,4,5,6")), [], "has nothing in the column f2, where"),
+    "nothing in the first row": (
+        lambda f: csv(f, (0, "9,1,2,,4,5,6")),
+        [],
+        "row 0 (line 2) has nothing in the column f2",
+    ),
+    "nothing in a column": (
+        lambda f: csv(f, *((i, f"{5000 + i},1,2,,4,5,6") for i in range(1600))),
+        [],
+        "has nothing in the column f2, which looks like one of f0 to f5",
+    ),
+    "text in the first row": (
+        lambda f: csv(f, (0, "9,1,2,abc,4,5,6")),
+        [],
+        "has no number in the column f2, which looks like one of f0 to f5",
+    ),
+    "two numbers in csv": (lambda f: csv(f, (1300, "9,1,2,3 4,4,5,6")), [], "has '3 4' in the column f2"),
+    "no header": (
+        lambda f: csv(f, header="cat,1,2,3,4,5,6"),
+        [],
+        "the first line has both names ('cat') and numbers ('1'). If it is a row, say --no-header",
+    ),
     "no key in csv": (lambda f: csv(f, (1300, ",1,2,3,4,5,6")), [], "has nothing in the column id"),
     "quotes in csv": (lambda f: csv(f, (1300, '"9"9,1,2,3,4,5,6')), [], "row 1300 (line 1302) is not CSV"),
     "two columns of one name": (lambda f: csv(f, header="id,f0,f0,f2,f3,f4,f5"), [], "two columns 'f0'"),
@@ -180,8 +201,20 @@ BAD = {
     "not npy": (lambda f: raw(f, "bad.npy", b"hello"), [], "is not a NumPy file"),
     "empty npy": (lambda f: npy(f, vectors(0)), [], "is empty: its vectors have the shape (0, 6)"),
     "pickle": (lambda f: npy(f, np.array([{}], dtype=object)), [], "holds pickled Python objects"),
-    "one dimension": (lambda f: npy(f, np.arange(7.0)), [], "has a vector of 1 numbers"),
-    "three dimensions": (lambda f: npy(f, np.zeros((2, 2, 2))), [], "must hold numbers, or lists of numbers"),
+    "one dimension": (lambda f: npy(f, np.arange(7.0)), [], "has the shape (7,); vectors are the rows of"),
+    "three dimensions": (lambda f: npy(f, np.zeros((2, 2, 2))), [], "has the shape (2, 2, 2); vectors"),
+    "complex": (lambda f: npy(f, np.zeros((2, 6), dtype=complex)), [], "holds complex128, where real numbers"),
+    "metadata twice": (
+        lambda f: jsonl(f, (1300, '{"id": "b", "vector": [1, 2, 3, 4, 5, 6], "a": 1, "m": {"a": 2}}')),
+        ["--metadata", "all"],
+        "row 1300 (line 1301) has 'a' twice in its metadata",
+    ),
+    "no such field": (jsonl, ["--metadata", "year"], "has no column 'year' (--metadata); its columns: id, vector"),
+    "duration": (
+        lambda f: parquet(f, {"emb": list(vectors(2)), "took": pa.array([1, 2], pa.duration("ns"))}),
+        ["--metadata", "took"],
+        "the column 'took' is duration[ns], which cannot be stored",
+    ),
     "truncated npz": (lambda f: cut(npz(f, X=vectors()), 300), [], "is not a .npz archive, or is cut short"),
     "lengths in npz": (
         lambda f: npz(f, X=vectors(), id=np.arange(3)),
@@ -215,6 +248,6 @@ def test_bad_files(mihash, index, tmp_path, case):
     assert (run.code, run.out) == (2, ""), error
     assert error.startswith("mihash: ")
     assert message in error
-    assert file.name in error or "began without labels" in error or "format" in error
+    assert file.name in error or case in ("labels missing", "unknown format")
     assert not any("Traceback" in line for line in notes)
     assert dump(index) == before

@@ -142,10 +142,14 @@ def test_search_within_a_radius(mihash, index):
         (["--key", "7", "--where", '{"a": {"$b": 1}}'], "must have known operators"),
         (["--key", "7", "-k", "0"], "`k` must be a whole number"),
         (["nothing.csv"], "nothing.csv does not exist"),
+        (["-", "--column", "b"], "standard input has no column 'b' (--column)"),
+        (["-", "--column", "c"], "The column 'c' of standard input must hold numbers"),
+        (["-", "--format", "jsonl"], "several columns of lists (a, b); say with --column"),
     ],
 )
 def test_what_search_refuses(mihash, index, words, message):
-    run = mihash("search", index, *words)
+    sent = b'{"a": [1], "b": [2]}' if "jsonl" in words else b"a,c\n1,red\n"
+    run = mihash("search", index, *words, sent=sent)
     assert (run.code, run.out, run.err.count("\n")) == (2, "", 1)
     assert message in run.err
 
@@ -186,7 +190,10 @@ def test_care(mihash, index, tmp_path):
     mihash("delete", index, *range(500))
     assert "1,000" in mihash("stats", index).out
     assert "is sound" in mihash("verify", index).out
-    assert "Removed 500 deleted items" in mihash("compact", index).out
+    assert "Removed 500 deleted items:" in mihash("compact", index).out
+    mihash("delete", index, 500)
+    assert "Removed 1 deleted item:" in mihash("compact", index).out
+    mihash("add", index, "-", "--format", "jsonl", sent=b"[1, 2, 3, 4, 5, 6]")
     assert "is an index of 1,000 items" in mihash("backup", index, tmp_path / "copy").out
     assert json.loads(mihash("stats", tmp_path / "copy", "--json").out)["items"] == 1000
     assert mihash("backup", index, tmp_path / "copy").code == 2
@@ -199,6 +206,7 @@ def test_history(mihash, index, tmp_path):
     assert [line["kind"] for line in lines[:3]] == ["start", "normalization", "trigger"]
     assert lines[0]["gain"] is None, "NaN is not JSON"
     assert len(mihash("history", index, "--all", "--last", 4, "--json").out.splitlines()) == 4
+    assert "`last` must be a whole number" in mihash("history", index, "--last", -5).err
     assert "4 of 17" in mihash("history", index, "--all", "--last", 4).out
     assert "normalization" in mihash("history", index).out
     mihash("create", tmp_path / "empty")
@@ -227,6 +235,19 @@ def test_export(mihash, index, tmp_path):
         run = mihash("export", index, tmp_path / words[0], *words[1:])
         assert run.code == 2
         assert message in run.err
+
+
+def test_messages_speak_of_options(mihash, index, tmp_path):
+    with library.OnlineIndex.open(index) as opened:
+        run = mihash("delete", index, 1)
+        assert (run.code, run.err) == (
+            1,
+            f"mihash: Somebody else is writing to {index}. Try again when that has ended.\n",
+        )
+        opened.add(np.ones((1, 6)), keys=["a"])
+    run = mihash("export", index, tmp_path / "codes.faiss")
+    assert run.code == 2
+    assert "use --ids rows" in run.err
 
 
 def test_bench(mihash):

@@ -49,10 +49,10 @@ def test_kill_and_interrupt(tmp_path):
         process = start("add", folder, file)
         n_rows, n_items, err = stop_in_the_middle(process, folder, file, sign)
         assert n_in < n_rows == n_items < N_ROWS
-        n_in = n_rows
+        added, n_in = n_rows - n_in, n_rows
         if sign == signal.SIGINT:
             assert process.returncode == 130
-            assert err == f"Stopped: {n_rows:,} rows are in. Run the same command to go on from there.\n"
+            assert err == f"Stopped: this run added {added:,} rows. Run the same command to go on from there.\n"
         else:
             assert process.returncode == -signal.SIGKILL
     process = start("add", folder, file)
@@ -68,3 +68,24 @@ def test_kill_and_interrupt(tmp_path):
             for i in range(0, N_ROWS, 100):
                 assert index.get(i).vector.tolist() == X[i].tolist()
             index.verify()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "The standard input cannot be resumed: it was added without --source NAME."),
+        (["--source", "mine"], "Run the same command to go on from there."),
+        (["--source", "mine", "--again"], "Run it without --again to go on from there."),
+    ],
+)
+def test_an_interrupted_stream(mihash, index, monkeypatch, words, told):
+    add = library.OnlineIndex.add
+
+    def interrupted(self, *arguments, **options):
+        add(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library.OnlineIndex, "add", interrupted)
+    run = mihash("add", index, "-", "--format", "jsonl", *words, sent=b"[1, 2, 3, 4, 5, 6]\n" * 3000)
+    assert (run.code, run.out) == (130, "")
+    assert run.err == f"Stopped: this run added 1,024 rows. {told}\n"

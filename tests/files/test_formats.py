@@ -121,6 +121,7 @@ def rows_of(text, **wanted):
         "a,b\r\n1,2\r\n\r\n3,4",
         "\ufeffa,b\n1,2\n3,4\n",
         ",0,1\n0,1,2\n1,3,4\n",
+        "id,,0,1\na,,1,2\nb,,3,4\n",
         'vector\n"[1, 2]"\n"[3, 4]"\n',
         '"[1 2]"\n"[3 4]"\n',
         'id,emb\na,"1,2"\nb,"3,4"\n',
@@ -134,6 +135,18 @@ def test_csv_of_the_wild(text):
 
 def test_a_header_that_counts():
     assert rows_of("0,1,2\n3,4,5\n").X.tolist() == [[3, 4, 5]]
+    assert rows_of("0,1,2,name\n3,4,5,a\n").X.tolist() == [[3, 4, 5]]
+    with pytest.raises(InvalidInput, match="both names \\('name'\\) and numbers \\('0'\\)"):
+        rows_of("0,1,name\n3,4,a\n")
+
+
+def test_the_line_of_a_row_in_a_stream():
+    text = "a,b\n\n1,2\n" + 150 * "3,4\n"
+    for row, line in ((5, 8), (130, 133)):
+        lines = text.splitlines()
+        lines[line - 1] = "x,4"
+        with pytest.raises(InvalidInput, match=rf"row {row} \(line {line}\) has 'x'"):
+            rows_of("\n".join(lines))
 
 
 def test_columns_without_a_header_are_numbered():
@@ -171,6 +184,24 @@ def test_metadata_of_parquet(tmp_path):
         "tags": ["x"],
     }
     assert rows.metadata[1]["kind"] == "b"
+
+
+def test_times_to_the_nanosecond(tmp_path):
+    instant = 1_577_934_245_000_000_006
+    table = {
+        "emb": [[1.0, 2.0]] * 2,
+        "at": pa.array([instant, None], pa.timestamp("ns")),
+        "time": pa.array([6, None], pa.time64("ns")),
+        "coarse": pa.array([instant // 1000, None], pa.timestamp("us")),
+    }
+    pa.parquet.write_table(pa.table(table), tmp_path / "x.parquet")
+    (rows,) = open_source(tmp_path / "x.parquet", Columns(vector="emb", metadata=("all",))).rows()
+    assert rows.metadata[0] == {
+        "at": "2020-01-02T03:04:05.000000006",
+        "time": "00:00:00.000000006",
+        "coarse": "2020-01-02T03:04:05",
+    }
+    assert set(rows.metadata[1].values()) == {None}
 
 
 def test_values_of_npz(tmp_path):

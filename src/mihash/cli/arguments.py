@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from ..index import OnlineIndex
     from ..tables.keys import Key
 
-__all__ = ["AsJSON", "Folder", "as_filter", "as_parameters", "check_index", "find_keys", "open_index"]
+__all__ = ["AsJSON", "Folder", "NoHeader", "as_filter", "as_parameters", "check_index", "find_keys", "open_index"]
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
 AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line of a CSV file is a row; columns are 1, 2, 3 and so on.")
+]
 
 
 def open_index(path: Path, read_only: bool = False) -> "OnlineIndex":

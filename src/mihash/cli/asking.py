@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, as_filter, find_keys, open_index
+from .arguments import AsJSON, Folder, NoHeader, as_filter, find_keys, open_index
 from .program import command
 from .show import json_line, json_text, note, table
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..files import Source
+    from ..files import Columns, Source
     from ..index import OnlineIndex
     from ..tables.keys import Key
 
@@ -57,6 +57,7 @@ def search(
             "--format", help="npy, npz, parquet, csv or jsonl.", show_default="by FILE's name; csv for -"
         ),
     ] = None,
+    headless: NoHeader = False,
 ) -> None:
     """Find the nearest items to vectors from a file, to one vector or to a stored item.
 
@@ -64,11 +65,13 @@ def search(
     Queries from a file are called by its keys, or by their numbers from 0.
     """
     from .. import validation
+    from ..files import Columns
 
     validation.integer("k", k, minimum=1)
+    columns = Columns(column, option="--column", header=not headless)
     with open_index(path, read_only=True) as index:
         own = None if key is None else find_keys(index, [key])[0]
-        queries = _queries(index, query, vector, own, column, file_format)
+        queries = _queries(index, query, vector, own, columns, file_format)
         answers = _answers(index, queries, own, k, as_filter(where), rescore, radius, metadata)
         if as_json:
             for answer in answers:
@@ -82,7 +85,7 @@ def _queries(
     query: str | None,
     vector: str | None,
     own: "Key | None",
-    column: str | None,
+    columns: "Columns",
     file_format: str | None,
 ) -> Queries:
     """Yield queries with what they are called, a chunk at a time: their keys in a file, or their numbers."""
@@ -102,16 +105,15 @@ def _queries(
             raise InvalidInput(f"--vector must be numbers with commas between them; {error}.") from error
         yield [0], _fitting(index, "--vector", np.array([numbers], dtype=np.float32))
     else:
-        source = _source(str(query), column, file_format)
+        source = _source(str(query), columns, file_format)
         for rows in source.rows():
             names = [*range(rows.first, rows.first + len(rows.X))] if rows.keys is None else rows.keys
             yield names, _fitting(index, source.name, rows.X)
 
 
-def _source(query: str, column: str | None, file_format: str | None) -> "Source":
-    from ..files import Columns, open_source, open_stream
+def _source(query: str, columns: "Columns", file_format: str | None) -> "Source":
+    from ..files import open_source, open_stream
 
-    columns = Columns(column)
     if query == _STDIN:
         return open_stream(sys.stdin.buffer, columns, file_format or "csv")
     source = open_source(query, columns, file_format)

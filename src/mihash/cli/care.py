@@ -7,7 +7,7 @@ import typer
 
 from .arguments import AsJSON, Folder, open_index
 from .program import command
-from .show import duration, json_line, note, say, size, table
+from .show import counted, duration, json_line, note, say, size, table
 
 __all__ = ["backup", "compact", "export", "history", "stats", "verify"]
 
@@ -36,9 +36,12 @@ def history(
     as_json: AsJSON = False,
 ) -> None:
     """Show when the trigger decided to rehash, why, and what that cost."""
+    from .. import validation
+
+    validation.integer("last", last, minimum=0)
     with open_index(path, read_only=True) as index:
         found = [each for each in index.history() if everything or each["accepted"]]
-    shown = found[-last:] if last > 0 else found
+    shown = found[-last:] if last else found
     if as_json:
         for each in shown:
             json_line(each)
@@ -69,7 +72,8 @@ def compact(path: Folder) -> None:
         before = index.stats()
         index.compact()
         after = index.stats()["bytes_on_disk"]
-    say(f"Removed {before['deleted']:,} deleted items: {size(before['bytes_on_disk'])} before, {size(after)} now.")
+    removed = counted(before["deleted"], "deleted item")
+    say(f"Removed {removed}: {size(before['bytes_on_disk'])} before, {size(after)} now.")
 
 
 @command(_PANEL, "mihash backup photos /mnt/backup/photos-monday")
@@ -82,7 +86,7 @@ def backup(
     """Write a copy of one moment to another folder, while the index goes on."""
     with open_index(path, read_only=True) as index:
         index.backup(destination)
-        say(f"{destination} is an index of {len(index):,} items, as {path} is now.")
+        say(f"{destination} is an index of {counted(len(index), 'item')}, as {path} is now.")
 
 
 @command(_PANEL, "mihash export photos codes.parquet --metadata")
@@ -118,7 +122,7 @@ def export(
             n = to_parquet(index, destination, metadata=metadata, vectors=vectors)
         else:
             n = write_faiss(index, destination, ids=ids)
-    say(f"{destination} holds the codes of {n:,} items ({size(destination.stat().st_size)}).")
+    say(f"{destination} holds the codes of {counted(n, 'item')} ({size(destination.stat().st_size)}).")
 
 
 def _shown(name: str, value: Any) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .arguments import Folder, as_parameters, open_index
+from .arguments import Folder, NoHeader, as_parameters, open_index
 from .program import command
-from .show import duration, note, rows_progress, say
+from .show import counted, duration, note, rows_progress, say
 
 if TYPE_CHECKING:
     from ..files import Columns, Source
@@ -121,6 +121,7 @@ def add(
     again: Annotated[
         bool, typer.Option("--again", help="Add from the first row on, even if these files were added before.")
     ] = False,
+    headless: NoHeader = False,
     source: Annotated[
         str | None,
         typer.Option(
@@ -135,18 +136,22 @@ def add(
     Files are read through before the first row is added: all of them are right, or nothing is added. It may be
     interrupted at any time, even by a kill; the same command goes on where it stopped. A file that has grown is
     added from its first new row on; one that is in already is not added again; one that was replaced by another is
-    refused. The standard input is read once, so rows before a bad one stay; it is resumed if it has a --source, by
-    sending the same rows again.
+    refused, even with --no-check. The standard input is read once, so rows before a bad one stay; it is resumed if
+    it has a --source, by sending the same rows again.
 
     In a .npz file columns are arrays by name; beside a .npy file they are further .npy files, named by their
-    paths. In CSV a number is a number and an empty field nothing. A class that is a name gets a number made of it.
+    paths. In CSV a number is a number and an empty field nothing. In JSON lines a row may lack metadata; on
+    the standard input a field that --metadata names must be among those of the first 100 rows. A class that is a
+    name gets a number made of it.
     """
     from ..files import Columns
     from ..ingest import ingest
 
     begin = time.perf_counter()
-    columns = Columns(vector, key, label, tuple(metadata or ()))
+    columns = Columns(vector, key, label, tuple(metadata or ()), header=not headless)
+    _check_once(files)
     with open_index(path) as index:
+        n_before = len(index)
         sources = [(_opened(file, columns, file_format), _name(file, files, source)) for file in files]
         _tell_notes(index, [each for each, _ in sources])
         try:
@@ -154,7 +159,7 @@ def add(
                 added = ingest(index, sources, check=not unchecked, again=again, progress=progress)
                 index.wait()
         except KeyboardInterrupt:
-            raise _stopped(index, [name for _, name in sources], again) from None
+            raise _stopped(len(index) - n_before, [name for _, name in sources], again) from None
         n_items, version = len(index), index.version
     for each in added:
         say(_told(each))
@@ -162,7 +167,7 @@ def add(
     n_added = sum(each.added for each in added)
     if n_added:
         rate = f"{duration(took)}, {n_added / took:,.0f} rows/s"
-        say(f"{path} has {n_items:,} items, version {version}; that took {rate}.")
+        say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
 
 
 def _opened(file: str, columns: "Columns", file_format: str | None) -> "Source":
@@ -173,6 +178,17 @@ def _opened(file: str, columns: "Columns", file_format: str | None) -> "Source":
         if file == _STDIN
         else open_source(file, columns, file_format)
     )
+
+
+def _check_once(files: list[str]) -> None:
+    from ..errors import InvalidInput
+    from ..ingest import name_of
+
+    names = [file if file == _STDIN else name_of(file) for file in files]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            what = "The standard input" if name == _STDIN else files[place]
+            raise InvalidInput(f"{what} comes twice; name each file once.")
 
 
 def _name(file: str, files: list[str], source: str | None) -> str | None:
@@ -199,13 +215,13 @@ def _told(added: "Added") -> str:
     if added.before and not added.added:
         return f"{added.source}: all {added.before:,} rows are in already; nothing was added (--again adds them)."
     went_on = f", after {added.before:,} that were in already" if added.before else ""
-    return f"{added.source}: added {added.added:,} rows{went_on}."
+    return f"{added.source}: added {counted(added.added, 'row')}{went_on}."
 
 
-def _stopped(index: "OnlineIndex", names: list[str | None], again: bool) -> typer.Exit:
-    from ..ingest import rows_in
-
-    n_rows = sum(rows_in(index, name) for name in names if name is not None)
+def _stopped(n_added: int, names: list[str | None], again: bool) -> typer.Exit:
     how = "Run it without --again" if again else "Run the same command"
-    note(f"Stopped: {n_rows:,} rows are in. {how} to go on from there.")
+    go_on = f"{how} to go on from there."
+    if None in names:
+        go_on = "The standard input cannot be resumed: it was added without --source NAME."
+    note(f"Stopped: this run added {counted(n_added, 'row')}. {go_on}")
     return typer.Exit(130)

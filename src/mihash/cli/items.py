@@ -6,7 +6,7 @@ import typer
 
 from .arguments import AsJSON, Folder, find_keys, open_index
 from .program import command
-from .show import json_line, json_text, say, table
+from .show import counted, json_line, json_text, say, table
 
 __all__ = ["delete", "get"]
 
@@ -51,8 +51,8 @@ def delete(
     """
     with open_index(path) as index:
         n = index.delete(find_keys(index, keys))
-        what = "item" if n == 1 else "items"
-        say(f"Deleted {n:,} {what}; {len(index):,} are left. mihash compact {path} gives their space back.")
+        deleted = counted(n, "item")
+        say(f"Deleted {deleted}; {len(index):,} are left. mihash compact {path} gives their space back.")
 
 
 def _cells(item: dict[str, Any]) -> list[tuple[str, str]]:

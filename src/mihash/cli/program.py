@@ -7,12 +7,40 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["app", "command", "main", "options", "version"]
+__all__ = ["app", "command", "main", "options", "value_name", "version"]
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
+
+def value_name(option: Any) -> str:
+    """Return what help calls the value of an option, nothing for one that takes none."""
+    return "" if option.is_flag else option.metavar or option.opts[-1].split("-")[-1].upper()
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """Let help name values as docs/cli.md does, where typer would show a Python type, even for a flag."""
+    for each in parameters:
+        if each.param_type_name == "option":
+            each.metavar = value_name(each)
+        else:
+            each.display_type_rich = lambda **_: None
+    return parameters
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types(super().get_params(ctx))
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Binary codes that learn from a stream, and know when to rehash.",
     no_args_is_help=True,
     add_completion=False,
@@ -22,6 +50,10 @@ app = typer.Typer(
 
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # click's ClickException, wherever this typer keeps it
 _DEBUG = "--debug"
+_OWN_WORDS = {  # where a message of the library says what to write in Python
+    "Close that index, or open it with read_only=True.": "Try again when that has ended.",
+    'ids="rows"': "--ids rows",
+}
 
 
 def version(asked: bool) -> None:
@@ -49,7 +81,8 @@ def command(panel: str, example: str) -> Callable[[Command], Command]:
     def register(function: Command) -> Command:
         paragraphs = (function.__doc__ or "").split("\n\n")
         text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
-        return app.command(rich_help_panel=panel, help=text.strip(), epilog=f"Example: {example}")(function)
+        told: dict[str, Any] = {"help": text.strip(), "epilog": f"Example: {example}"}
+        return app.command(cls=_Command, rich_help_panel=panel, **told)(function)
 
     return register
 
@@ -76,7 +109,10 @@ def main() -> None:
 def _one_line(error: Exception) -> str:
     """Return the message of an error; one of the command's use says where help is."""
     if not isinstance(error, _USAGE):
-        return " ".join(str(error).split())
+        text = " ".join(str(error).split())
+        for python, own in _OWN_WORDS.items():
+            text = text.replace(python, own)
+        return text
     message: Any = error
     context = getattr(error, "ctx", None)
     hint = f" Try '{context.command_path} --help'." if context is not None else ""

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from . import app
+from .program import value_name
 
 __all__ = ["reference"]
 
@@ -22,9 +23,10 @@ mihash search photos --key 17 -k 5 --rescore 100 --where '{"year": {"$gte": 2000
 ```
 
 `mihash COMMAND --help` shows the same for one command. An error is one line on the standard error; the exit
-status is 2 for bad input (a wrong option, a file that cannot be used: nothing was changed), 1 for what failed, and
-130 after Ctrl-C. `--debug` shows the traceback, `--version` the version. Results go to the standard output; notes
-and progress to the standard error, progress only on a terminal.
+status is 2 for bad input (a wrong option, a file that cannot be used), 1 for what failed, and 130 after Ctrl-C.
+Bad input changes nothing, except that `add` keeps the rows before a bad one where it does not look ahead: from the
+standard input, and with `--no-check`. `--debug` shows the traceback, `--version` the version. Results go to the
+standard output; notes and progress to the standard error, progress only on a terminal.
 """
 
 
@@ -62,8 +64,7 @@ def _argument(parameter: Any) -> str:
 def _parameter(parameter: Any) -> str:
     names = f"`{_argument(parameter)}`"
     if parameter.param_type_name == "option":
-        value = parameter.metavar or parameter.opts[-1].split("-")[-1].upper()
-        names = f"`{', '.join(parameter.opts)}{'' if parameter.is_flag else f' {value}'}`"
+        names = f"`{' '.join([', '.join(parameter.opts), value_name(parameter)]).strip()}`"
     return f"| {names} | {parameter.help} | {_default(parameter)} |".replace("  |", " |")
 
 

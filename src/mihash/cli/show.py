@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from ..ingest import Progress
 
-__all__ = ["duration", "json_line", "json_text", "note", "rows_progress", "say", "size", "table"]
+__all__ = ["counted", "duration", "json_line", "json_text", "note", "rows_progress", "say", "size", "table"]
 
 _NAME_WIDTH = 24
 
@@ -58,6 +58,17 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], title: str 
     Console().print(shown)
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number with what it counts.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def size(n_bytes: float) -> str:
     """Return a number of bytes for people.
 
@@ -100,6 +111,7 @@ def rows_progress() -> "Iterator[Progress]":
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> str:
@@ -108,7 +120,8 @@ def rows_progress() -> "Iterator[Progress]":
 
     console = Console(stderr=True)
     count = TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right")
-    columns = (TextColumn("{task.description}"), BarColumn(None), count, Rate(), TimeRemainingColumn())
+    rate, left = Rate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
+    columns = (TextColumn("{task.description}"), BarColumn(None), count, rate, left)
     with Progress(*columns, console=console, disable=not console.is_terminal, expand=True) as bars:
         tasks: dict[tuple[str, str], TaskID] = {}
 

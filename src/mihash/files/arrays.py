@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from .values import as_labels, as_metadata
 __all__ = ["ArraySource", "open_npy", "open_npz"]
 
 _DAMAGE = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_NUMBERS = "fiub"  # kinds of dtypes
 _MAGIC = b"\x93NUMPY"
 
 Opener = Callable[[], IO[bytes]]
@@ -35,7 +37,7 @@ class _Header(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        if self.dtype.kind in "fiub" and len(self.shape) in (1, 2):
+        if self.dtype.kind in _NUMBERS and len(self.shape) in (1, 2):
             return "number" if len(self.shape) == 1 else "list"
         return "other"
 
@@ -141,7 +143,10 @@ class ArraySource(Source):
             keys = _values(found[layout.key])
         if layout.metadata:
             columns = zip(*(_values(found[name]) for name in layout.metadata), strict=True)
-            metadata = [as_metadata(dict(zip(layout.metadata, row, strict=True))) for row in columns]
+            metadata = [
+                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
+                for place, row in enumerate(columns)
+            ]
         share = (first + len(X)) / self.n_rows if self.n_rows else None
         return Rows(first, X, y, keys, metadata, share)
 
@@ -154,8 +159,22 @@ def open_npy(path: Path, wanted: Columns) -> Source:
         if other is not None:
             arrays[other] = _other(path, other)
     if wanted.vector is not None:
-        raise InvalidInput(f"{path} is one array, which is the vector: leave --vector out.")
-    return ArraySource(str(path), arrays, Columns(path.stem, wanted.key or "none", wanted.label, wanted.metadata))
+        raise InvalidInput(f"{path} is one array, which is the vector: leave {wanted.option} out.")
+    with path.open("rb") as stream:
+        _check_matrix(_read_header(str(path), stream), str(path))
+    return ArraySource(str(path), arrays, replace(wanted, vector=path.stem, key=wanted.key or "none"))
+
+
+def _check_matrix(header: _Header, file: str) -> None:
+    if header.dtype.kind not in _NUMBERS:
+        raise InvalidInput(
+            f"{file} holds {header.dtype}, where real numbers should be. Save the vectors as float32."
+        )
+    if len(header.shape) != 2:
+        raise InvalidInput(
+            f"{file} has the shape {header.shape}; vectors are the rows of an array of two dimensions. Reshape "
+            "it: (1, d) is one vector, (n, 1) are n vectors of one number."
+        )
 
 
 def open_npz(path: Path, wanted: Columns) -> Source:

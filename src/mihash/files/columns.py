@@ -1,20 +1,20 @@
 """Which columns of a file hold the vector, the key, the label and the metadata: said by the user, or guessed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..datasets.dataset import FEATURE_NAMES, LABEL_NAMES
 from ..errors import InvalidInput, UnknownName
 
-__all__ = ["ALL", "KEY_NAMES", "NONE", "Columns", "Kind", "Layout", "lay_out"]
+__all__ = ["ALL", "KEY_NAMES", "NONE", "Columns", "Kind", "Layout", "is_named", "lay_out"]
 
 KEY_NAMES = ("key", "keys", "id", "ids")
 NONE, ALL = "none", "all"
 _ROW_NAMES = "__index_level_"  # how pandas calls the row names that it stores as a column
 _SHOWN = 12
 
-Kind = Literal["number", "list", "other"]
+Kind = Literal["number", "list", "other", "empty"]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,22 @@ class Columns:
         The column of labels; None takes none.
     metadata
         Columns that are stored with each item; ``("all",)`` for all that are left.
+    option
+        What messages call the option that names the vector.
+    header
+        Whether the first line of a CSV file may be a header.
     """
 
     vector: str | None = None
     key: str | None = None
     label: str | None = None
     metadata: tuple[str, ...] = ()
+    option: str = "--vector"
+    header: bool = True
+
+    def wants_all(self, names: Collection[str]) -> bool:
+        """Tell whether all columns that are left are metadata; one may be called so itself."""
+        return self.metadata == (ALL,) and ALL not in names
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
     file
         What messages call it.
     kinds
-        Its columns, in order: a number, a list of numbers, or something else in each row.
+        Its columns, in order: a number, a list of numbers, something else or nothing in the first rows.
     wanted
         What the user said.
 
@@ -92,13 +102,13 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
         raise InvalidInput(f"{file} has no columns; give a file with rows of numbers.")
     key = _key(file, kinds, wanted.key)
     label = None if wanted.label is None else _known(file, kinds, wanted.label, "--label")
-    every = wanted.metadata == (ALL,) and ALL not in kinds
+    every = wanted.wants_all(kinds)
     named = () if every else tuple(_known(file, kinds, name, "--metadata") for name in wanted.metadata)
     taken = {name for name in (key, label, *named) if name is not None}
-    vector = _guess(file, kinds, taken) if wanted.vector is None else _named(file, kinds, wanted.vector, taken)
+    vector = _guess(file, kinds, wanted, taken) if wanted.vector is None else _named(file, kinds, wanted, taken)
     whole = len(vector) == 1 and kinds[vector[0]] == "list"
     used = {*vector, *taken}
-    metadata = tuple(name for name in kinds if name not in used and _is_named(name)) if every else named
+    metadata = tuple(name for name in kinds if name not in used and is_named(name)) if every else named
     note = _note(kinds, wanted, vector, key, used | set(metadata))
     return Layout(vector, whole, key, label, metadata, note)
 
@@ -111,41 +121,59 @@ def _key(file: str, kinds: Mapping[str, Kind], wanted: str | None) -> str | None
     return _known(file, kinds, wanted, "--key")
 
 
-def _guess(file: str, kinds: Mapping[str, Kind], taken: set[str]) -> tuple[str, ...]:
+def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str]) -> tuple[str, ...]:
     lists = [name for name, kind in kinds.items() if kind == "list" and name not in taken]
     usual = [name for name in FEATURE_NAMES if name in lists]
     if usual or len(lists) == 1:
         return (usual[0] if usual else lists[0],)
     if lists:
         raise InvalidInput(
-            f"{file} has several columns of lists ({_listed(lists)}); say with --vector which one is the vector."
+            f"{file} has several columns of lists ({_listed(lists)}); say with {wanted.option} which one is the"
+            " vector."
         )
     aside = taken | set(LABEL_NAMES)
-    found = [name for name, kind in kinds.items() if kind == "number" and name not in aside and _is_named(name)]
+    found = [name for name, kind in kinds.items() if kind == "number" and name not in aside and is_named(name)]
     if not found:
         raise InvalidInput(
             f"{file} has neither a column of lists nor columns of numbers for a vector; its columns: "
-            f"{_listed(list(kinds))}. Name them with --vector."
+            f"{_listed(list(kinds))}. Name them with {wanted.option}."
         )
     family = _family(found)
-    return tuple(family if len(family) > len(found) / 2 else found)
+    if len(family) <= len(found) / 2:
+        return tuple(found)
+    others = [
+        name for name in kinds if name not in taken and name not in family and _stem(name) == _stem(family[0])
+    ]
+    if others:
+        what = "nothing" if kinds[others[0]] == "empty" else "no number"
+        raise InvalidInput(
+            f"{file} has {what} in the column {others[0]}, which looks like one of {family[0]} to {family[-1]}. "
+            f"Repair it, or say with {wanted.option} which columns are the vector."
+        )
+    return tuple(family)
 
 
 def _family(names: Sequence[str]) -> list[str]:
     """Return the most columns that differ only in a number at their end, such as f0, f1, f2."""
     families: dict[str, list[str]] = {}
     for name in names:
-        stem = name.rstrip("0123456789")
-        if stem != name:
+        stem = _stem(name)
+        if stem is not None:
             families.setdefault(stem, []).append(name)
     return max(families.values(), key=len, default=[])
 
 
-def _named(file: str, kinds: Mapping[str, Kind], wanted: str, taken: set[str]) -> tuple[str, ...]:
+def _stem(name: str) -> str | None:
+    """Return a name without the number at its end, None where it has none."""
+    stem = name.rstrip("0123456789")
+    return None if stem == name else stem
+
+
+def _named(file: str, kinds: Mapping[str, Kind], columns: Columns, taken: set[str]) -> tuple[str, ...]:
     """Return the columns that ``NAME``, ``PREFIX*`` or ``FIRST:LAST`` stands for."""
-    names = list(kinds)
+    names, wanted = list(kinds), columns.vector or ""
     if wanted in kinds:
-        if kinds[wanted] == "other":
+        if kinds[wanted] in ("other", "empty"):
             raise InvalidInput(f"The column {wanted!r} of {file} must hold numbers, or lists of numbers.")
         return (wanted,)
     first, colon, last = wanted.partition(":")
@@ -157,11 +185,12 @@ def _named(file: str, kinds: Mapping[str, Kind], wanted: str, taken: set[str]) -
         chosen = []
     chosen = [name for name in chosen if name not in taken]
     if not chosen:
-        raise _unknown(file, kinds, wanted, "--vector")
+        raise _unknown(file, kinds, wanted, columns.option)
     wrong = [name for name in chosen if kinds[name] != "number"]
     if wrong:
         raise InvalidInput(
-            f"The column {wrong[0]!r} of {file} must hold one number in each row: --vector {wanted} names it."
+            f"The column {wrong[0]!r} of {file} must hold one number in each row: {columns.option} {wanted} "
+            "names it."
         )
     return tuple(chosen)
 
@@ -176,7 +205,7 @@ def _unknown(file: str, kinds: Mapping[str, Kind], name: str, option: str) -> Un
     return UnknownName(f"{file} has no column {name!r} ({option}); its columns: {_listed(list(kinds))}.")
 
 
-def _is_named(name: str) -> bool:
+def is_named(name: str) -> bool:
     """Tell whether a column has a name; those that pandas makes for its row names do not count."""
     return bool(name) and not name.startswith(_ROW_NAMES)
 

@@ -15,6 +15,7 @@ __all__ = ["DelimitedSource", "parse_vector"]
 
 _DELIMITERS = ",;\t"
 _LONGEST_FIELD = 1 << 27
+_FEW = 2  # columns, whose names would hardly count from 0
 _BETWEEN = re.compile(r"[\s,;]+")
 
 
@@ -58,7 +59,8 @@ class DelimitedSource(TextSource):
         row = 0
         try:
             first = [field.strip() for field in next(reader)]
-            self._names = first if _is_header(first) else [str(i + 1) for i in range(len(first))]
+            named = self._wanted.header and self._is_header(first)
+            self._names = first if named else [str(i + 1) for i in range(len(first))]
             self._places = {name: place for place, name in enumerate(self._names)}
             if len(self._places) < len(self._names):
                 twice = next(name for name in self._names if self._names.count(name) > 1)
@@ -82,9 +84,10 @@ class DelimitedSource(TextSource):
                 "another --format."
             ) from error
 
-    def kinds(self, record: list[str]) -> Mapping[str, Kind]:
-        """Return the columns, and what the first row has in them."""
-        return {name: _kind(field) for name, field in zip(self._names, record, strict=True)}
+    def kinds(self, records: list[list[str]]) -> Mapping[str, Kind]:
+        """Return the columns, and what the first row that has something in them has there."""
+        fields = (next((field for field in column if field.strip()), "") for column in zip(*records, strict=True))
+        return {name: _kind(field) for name, field in zip(self._names, fields, strict=True)}
 
     def vector(self, layout: Layout, record: list[str], where: str) -> Sequence[float]:
         """Return the vector of a row."""
@@ -93,11 +96,13 @@ class DelimitedSource(TextSource):
                 return parse_vector(record[self._places[layout.vector[0]]])
             return [float(record[self._places[name]]) for name in layout.vector]
         except ValueError as error:
-            wrong = next(name for name in layout.vector if _kind(record[self._places[name]]) == "other")
-            what = record[self._places[wrong]] or "nothing"
+            wrong = next(name for name in layout.vector if not _is_number(record[self._places[name]]))
+            field = record[self._places[wrong]]
+            what = f"{field!r:.40}" if field.strip() else "nothing"
             raise InvalidInput(
-                f"{self.name}: {where} has {what!r:.40} in the column {wrong}, where a number should be. "
-                "Repair it, or say with --vector which columns are the vector."
+                f"{self.name}: {where} has {what} in the column {wrong}, "
+                f"where a number should be. Repair it, or say with {self._wanted.option} which columns are the "
+                "vector."
             ) from error
 
     def value(self, record: list[str], column: str, where: str) -> Any:
@@ -112,18 +117,37 @@ class DelimitedSource(TextSource):
         found = self.value(record, column, where)
         return found if isinstance(found, int) else record[self._places[column]]
 
-    def metadata(self, layout: Layout, record: list[str]) -> dict[str, Any]:
+    def metadata(self, layout: Layout, record: list[str], where: str) -> dict[str, Any]:
         """Return the metadata of a row."""
-        return as_metadata({name: plain_text(record[self._places[name]]) for name in layout.metadata})
+        found = {name: plain_text(record[self._places[name]]) for name in layout.metadata}
+        return as_metadata(found, f"{self.name}: {where}")
+
+    def _is_header(self, fields: list[str]) -> bool:
+        """Tell names from data: none is a number, or they count from 0, as pandas calls columns without names."""
+        kinds = [_kind(field) for field in fields]
+        numbers = [field for field, kind in zip(fields, kinds, strict=True) if kind in ("number", "list")]
+        texts = [field for field, kind in zip(fields, kinds, strict=True) if kind == "other"]
+        if len(fields) - len(texts) > _FEW and numbers == [str(i) for i in range(len(numbers))] != []:
+            return True
+        if numbers and texts:
+            raise InvalidInput(
+                f"{self.name}: the first line has both names ({texts[0]!r:.40}) and numbers ({numbers[0]!r:.40}). "
+                "If it is a row, say --no-header; if it names the columns, rename those that are numbers."
+            )
+        return bool(texts)
 
 
-def _is_header(fields: list[str]) -> bool:
-    """Tell names from data: one is not a number, or they count from 0, as pandas calls columns without names."""
-    counting = len(fields) > 2 and fields == [str(i) for i in range(len(fields))]
-    return counting or any(_kind(field) == "other" for field in fields)
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _kind(field: str) -> Kind:
+    if not field.strip():
+        return "empty"
     try:
         n = len(parse_vector(field))
     except ValueError:

@@ -1,11 +1,11 @@
 """JSON lines: one object a line, or one list that is the vector."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidInput
-from .columns import Kind, Layout
+from .columns import Kind, Layout, is_named
 from .text import Lines, TextSource
 from .values import as_metadata
 
@@ -50,9 +50,26 @@ class JSONLinesSource(TextSource):
             yield found
             row += 1
 
-    def kinds(self, record: dict[str, Any]) -> Mapping[str, Kind]:
-        """Return the fields of the first object, and what is in them."""
-        return {name: _kind(value) for name, value in record.items()}
+    def kinds(self, records: list[dict[str, Any]]) -> Mapping[str, Kind]:
+        """Return the fields of the first objects, and what is in them; any field of a file may be metadata."""
+        found: dict[str, Kind] = {}
+        for record in records:
+            for name, value in record.items():
+                if found.get(name, "empty") == "empty":
+                    found[name] = _kind(value)
+        missing = () if self._wanted.wants_all(found) else set(self._wanted.metadata) - set(found)
+        return found | (dict.fromkeys(self._found_later(set(missing)), "other") if missing else {})
+
+    def _found_later(self, names: set[str]) -> set[str]:
+        """Return which of some fields a later object has."""
+        found: set[str] = set()
+        if self._path is not None:
+            with self._path.open("rb") as stream:
+                for record in self.records(Lines(self.name, stream)):
+                    found |= names & record.keys()
+                    if found == names:
+                        break
+        return found
 
     def vector(self, layout: Layout, record: dict[str, Any], where: str) -> Sequence[float]:
         """Return the vector of a row."""
@@ -61,7 +78,7 @@ class JSONLinesSource(TextSource):
         if not isinstance(found, list) or not {type(number) for number in found} <= {int, float}:
             raise InvalidInput(
                 f"{self.name}: {where} has no vector: {layout.vector[0]!r} is {found!r:.40}, where numbers "
-                "should be. Repair it, or name the vector with --vector."
+                f"should be. Repair it, or name the vector with {self._wanted.option}."
             )
         return found
 
@@ -71,12 +88,19 @@ class JSONLinesSource(TextSource):
             raise InvalidInput(f"{self.name}: {where} has no {column!r}. Repair it.")
         return record[column]
 
-    def metadata(self, layout: Layout, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the metadata of a row."""
-        return as_metadata({name: record[name] for name in layout.metadata if name in record})
+    def metadata(self, layout: Layout, record: dict[str, Any], where: str) -> dict[str, Any]:
+        """Return the metadata of a row; each may have fields of its own."""
+        names: Iterable[str] = layout.metadata
+        if self._wanted.wants_all(layout.metadata):
+            used = {*layout.vector, layout.key, layout.label}
+            names = [name for name in record if name not in used and is_named(name)]
+        found = {name: record[name] for name in names if name in record}
+        return as_metadata(found, f"{self.name}: {where}")
 
 
 def _kind(value: Any) -> Kind:
+    if value is None:
+        return "empty"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "number"
     if isinstance(value, list) and {type(each) for each in value} in ({int}, {float}, {int, float}):

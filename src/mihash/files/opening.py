@@ -42,6 +42,10 @@ def open_source(
     """
     file, wanted = Path(path), columns or Columns()
     if not file.is_file():
+        if file.exists() and not file.is_dir():
+            raise InvalidInput(
+                f"{file} is a pipe or a device, not a file; send it to the standard input and name -."
+            )
         what = "is a folder" if file.is_dir() else "does not exist"
         raise InvalidInput(f"{file} {what}; give the path of a file of vectors.")
     name = _SUFFIXES.get(file.suffix.lower()) if file_format is None else file_format

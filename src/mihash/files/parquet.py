@@ -95,11 +95,15 @@ class ParquetSource(Source):
         check_finite(self.name, X, first)
         y = keys = metadata = None
         if layout.label is not None:
-            y = as_labels(self.name, batch.column(layout.label).to_pylist(), first)
+            y = as_labels(self.name, self._values(batch.column(layout.label), layout.label), first)
         if layout.key is not None:
-            keys = self._complete(first, batch, layout.key).to_pylist()
+            keys = self._values(self._complete(first, batch, layout.key), layout.key)
         if layout.metadata:
-            metadata = [as_metadata(row) for row in batch.select(list(layout.metadata)).to_pylist()]
+            columns = zip(*(self._values(batch.column(name), name) for name in layout.metadata), strict=True)
+            metadata = [
+                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
+                for place, row in enumerate(columns)
+            ]
         share = (first + len(X)) / self.n_rows if self.n_rows else None
         return Rows(first, X, y, keys, metadata, share)
 
@@ -124,6 +128,21 @@ class ParquetSource(Source):
             row = first + np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0] // wanted
             raise InvalidInput(f"{self.name}: row {row} lacks a number in {name!r}. Remove or repair it.")
         found: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(len(column), wanted)
+        return found
+
+    def _values(self, column: Any, name: str) -> list[Any]:
+        """Return a column as Python's values; times to the nanosecond, which Python has not, as text."""
+        types = self._arrow.types
+        if (types.is_timestamp(column.type) or types.is_time(column.type)) and column.type.unit == "ns":
+            texts = column.cast(self._arrow.string()).to_pylist()
+            return [None if text is None else text.replace(" ", "T", 1) for text in texts]
+        try:
+            found: list[Any] = column.to_pylist()
+        except ValueError as error:
+            raise InvalidInput(
+                f"{self.name}: the column {name!r} is {column.type}, which cannot be stored. Leave it out, or "
+                "make it text."
+            ) from error
         return found
 
     def _numbers(self, first: int, batch: Any, name: str) -> NDArray[Any]:

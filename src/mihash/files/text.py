@@ -16,6 +16,7 @@ from .values import as_labels
 
 __all__ = ["Lines", "TextSource"]
 
+_PEEKED = 100  # rows that tell what the columns hold
 _BOM = "\ufeff"  # some programs put it at the start of a file
 
 
@@ -55,34 +56,34 @@ class TextSource(Source):
     """
 
     def __init__(self, name: str, stream: Path | BinaryIO, wanted: Columns) -> None:
-        self.name = name
+        self.name, self._wanted = name, wanted
         self._path = stream if isinstance(stream, Path) else None
         self._size = None if self._path is None else self._path.stat().st_size
         self.repeatable = self._path is not None
         opened = stream.open("rb") if isinstance(stream, Path) else stream
         try:
             self._lines = Lines(name, opened)
-            self._records = self.records(self._lines)
-            first = next(self._records, None)
-            if first is None:
+            numbered = self._numbered(self._lines)
+            peeked = list(islice(numbered, _PEEKED))
+            if not peeked:
                 raise InvalidInput(f"{name} is empty: it has no rows. Give a file with vectors.")
-            self._records = chain([first], self._records)
+            self._records = chain(peeked, numbered)
         finally:
             if self.repeatable:
                 opened.close()
         self._at = 0  # the row that a stream stands at
-        self._layout = lay_out(name, self.kinds(first), wanted)
+        self._layout = lay_out(name, self.kinds([record for _, record in peeked]), wanted)
         self.note = self._layout.note
         self.has_labels = self._layout.label is not None
-        self._width = len(self.vector(self._layout, first, "row 0"))
+        self._width = len(self.vector(self._layout, peeked[0][1], f"row 0 (line {peeked[0][0]})"))
 
     @abstractmethod
     def records(self, lines: Lines) -> Iterator[Any]:
         """Yield what each row holds; all of it has been looked at when the next line is read."""
 
     @abstractmethod
-    def kinds(self, record: Any) -> Mapping[str, Kind]:
-        """Return the columns, and what the first row has in them."""
+    def kinds(self, records: list[Any]) -> Mapping[str, Kind]:
+        """Return the columns, and what the first rows have in them."""
 
     @abstractmethod
     def vector(self, layout: Layout, record: Any, where: str) -> Sequence[float]:
@@ -97,7 +98,7 @@ class TextSource(Source):
         return self.value(record, column, where)
 
     @abstractmethod
-    def metadata(self, layout: Layout, record: Any) -> dict[str, Any]:
+    def metadata(self, layout: Layout, record: Any, where: str) -> dict[str, Any]:
         """Return the metadata of a row."""
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
@@ -107,17 +108,22 @@ class TextSource(Source):
             return
         with self._path.open("rb") as stream:
             lines = Lines(self.name, stream)
-            yield from self._chunks(lines, self.records(lines), 0, start, stop)
+            yield from self._chunks(lines, self._numbered(lines), 0, start, stop)
+
+    def _numbered(self, lines: Lines) -> Iterator[tuple[int, Any]]:
+        """Yield each record with the line that it ends in."""
+        for record in self.records(lines):
+            yield lines.n, record
 
     def _chunks(
-        self, lines: Lines, records: Iterator[Any], at: int, start: int, stop: int | None
+        self, lines: Lines, records: Iterator[tuple[int, Any]], at: int, start: int, stop: int | None
     ) -> Iterator[Rows]:
         for _ in islice(records, start - at):
             pass
         size = chunk_rows(self._width)
         while stop is None or start < stop:
             n = size if stop is None else min(size, stop - start)
-            found = [(lines.n, record) for record in islice(records, n)]
+            found = list(islice(records, n))
             if not found:
                 return
             rows = self._rows(start, [line for line, _ in found], [record for _, record in found])
@@ -135,8 +141,9 @@ class TextSource(Source):
             y = as_labels(self.name, [self.value(record, layout.label, where) for record, where in pairs], first)
         if layout.key is not None:
             keys = [self.key(record, layout.key, where) for record, where in pairs]
-        if layout.metadata:
-            metadata = [self.metadata(layout, record) for record in records]
+        if self._wanted.metadata:
+            found = [self.metadata(layout, record, where) for record, where in pairs]
+            metadata = found if any(found) else None
         return Rows(first, X, y, keys, metadata)
 
     def _vectors(self, layout: Layout, records: list[Any], places: list[str]) -> NDArray[np.float32]:

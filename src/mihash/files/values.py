@@ -47,20 +47,22 @@ def plain(value: Any) -> Any:
     return value
 
 
-def as_metadata(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata of one row; a column of objects gives their fields.
+def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the metadata of one row, which messages call ``where``; a column of objects gives their fields.
 
     Examples
     --------
-    >>> as_metadata({"colour": "red", "more": {"year": 1999, "price": float("nan")}})
+    >>> as_metadata({"colour": "red", "more": {"year": 1999, "price": float("nan")}}, "row 0")
     {'colour': 'red', 'year': 1999, 'price': None}
     """
     found: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, Mapping):
-            found |= {field: plain(each) for field, each in value.items()}
-        else:
-            found[name] = plain(value)
+        for field, each in value.items() if isinstance(value, Mapping) else ((name, value),):
+            if field in found:
+                raise InvalidInput(
+                    f"{where} has {field!r} twice in its metadata, once within an object. Rename one."
+                )
+            found[field] = plain(each)
     return found
 
 
