@@ -12,7 +12,7 @@ import pytest
 import mihash as library
 from mihash.ingest import name_of, rows_in
 
-N_ROWS = 9000
+N_ROWS = 40_000
 OPTIONS = {"n_bits": 16, "reservoir_size": 100, "interval": 500}
 
 
@@ -65,7 +65,7 @@ def test_kill_and_interrupt(tmp_path):
         with library.OnlineIndex.open(folder, read_only=True) as index:
             assert len(index) == N_ROWS
             assert index.snapshot.fingerprint == other.snapshot.fingerprint
-            for i in range(0, N_ROWS, 100):
+            for i in range(0, N_ROWS, 500):
                 assert index.get(i).vector.tolist() == X[i].tolist()
             index.verify()
 
