@@ -846,3 +846,12 @@ def test_the_ways_to_search_agree_and_are_chosen_anew_for_each_version(tmp_path,
         )
         with pytest.raises(InvalidInput, match="method"):
             index.search(X[:1], method="graph")
+
+
+def test_which_keys_are_stored(tmp_path):
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=8, learner="lsh") as index:
+        assert index.contains([]).tolist() == index.contains(["a"]).tolist()[:0]
+        index.add(np.eye(3, dtype=np.float32), keys=["a", "b", 7])
+        index.delete("b")
+        assert index.contains(["a", "b", 7, "7", "c"]).tolist() == [True, False, True, False, False]
+        assert index.contains("a").tolist() == [True]

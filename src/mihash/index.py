@@ -198,6 +198,10 @@ class OnlineIndex:
         """Return a stored item: key, vector, label and metadata."""
         return self._table.get(key)
 
+    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Tell of each key whether it is stored."""
+        return self._table.contains(keys)
+
     def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
         """Return the metadata of several items; None for those that have none or are not stored."""
         return self._table.metadata(keys)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InvalidInput, UnknownName
+from .errors import InvalidInput
 from .files import Rows, Source
 from .index import OnlineIndex
 from .online import learner_class
@@ -169,12 +169,13 @@ class _Keys:
 
     def check(self, source: str, first: int, keys: Sequence[Key]) -> None:
         """Raise where a key is stored; whether one comes twice is told by `check_unique`, when all were seen."""
-        if len(self._index):
-            for place, key in enumerate(keys):
-                if self._is_stored(key):
-                    raise InvalidInput(
-                        f"{source}: row {first + place} has the key {key!r}, which is stored already. {_KEYS}"
-                    )
+        if len(self._index) and len(keys):
+            stored = np.flatnonzero(self._index.contains(keys))
+            if len(stored):
+                place = int(stored[0])
+                raise InvalidInput(
+                    f"{source}: row {first + place} has the key {keys[place]!r}, which is stored already. {_KEYS}"
+                )
         self._marks.append(np.array([hash((key, isinstance(key, str))) for key in keys], dtype=np.int64))
         self._places.append((source, first))
 
@@ -193,13 +194,6 @@ class _Keys:
         part = int(np.searchsorted(ends, number, side="right"))
         source, first = self._places[part]
         return f"{source}: row {first + number - (int(ends[part - 1]) if part else 0)}"
-
-    def _is_stored(self, key: Key) -> bool:
-        try:
-            self._index.get(key)
-        except UnknownName:
-            return False
-        return True
 
 
 class _Ingest:

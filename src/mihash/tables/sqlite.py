@@ -469,6 +469,12 @@ class SQLiteTable:
             label = None if kind is None else self.segments.label_of(number, kind)
             return Item(chosen, vectors[0], label, metadata_of(connection, number))
 
+    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Tell of each key whether it is stored."""
+        with self.database.read() as connection:
+            ids = ids_of(connection, as_keys(keys))
+        return np.array([number is not None for number in ids], dtype=np.bool_)
+
     def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
         """Return the metadata of items, None for those that have none or are not stored."""
         with self.database.read() as connection:
