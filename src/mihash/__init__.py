@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import batch as batch
     from . import datasets as datasets
     from . import errors as errors
     from . import export as export
@@ -43,6 +44,7 @@ __all__ = [
     "TriggerUpdate",
     "__version__",
     "average_precision",
+    "batch",
     "datasets",
     "errors",
     "export",

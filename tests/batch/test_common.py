@@ -1,0 +1,237 @@
+"""What must be true of every batch method: a new one in ``mihash.batch.__all__`` cannot escape."""
+
+import inspect
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import mihash
+from checks import clusters
+from mihash import batch, state
+from mihash.batch import BatchMethod, method_class
+from mihash.errors import InvalidInput, UnknownName
+from mihash.mapping import LinearMapping, mapping_from_state
+from mihash.online.base import hyperplanes
+
+QUICK = {
+    "MIHash": {"epochs": 20},
+    "SHK": {"n_anchors": 100},
+    "SDH": {"n_anchors": 100},
+    "FastHash": {"iterations": 5, "n_starts": 2},
+}
+CLASSES = {
+    name: value
+    for name in batch.__all__
+    if inspect.isclass(value := getattr(batch, name)) and hasattr(value, "fit") and value is not BatchMethod
+}
+VARIANTS = {
+    **{name: (name, {}) for name in CLASSES},
+    "MIHash, kernel map": ("MIHash", {"kernel": "rbf", "n_anchors": 100}),
+    "MIHash, the paper's": ("MIHash", {"unit_length": False, "whiten": None, "n_bins": None, "scale": 20.0}),
+    "SHK, linear": ("SHK", {"kernel": "linear"}),
+    "SDH, linear": ("SDH", {"kernel": "linear"}),
+}
+X, Y = clusters(n=300)
+LEARNS_FROM_LABELS = {name for name in CLASSES if getattr(CLASSES[name], "needs_labels", True)}
+
+
+@pytest.fixture(params=VARIANTS, name="make")
+def make_of(request):
+    name, options = VARIANTS[request.param]
+
+    def make(n_bits=8, **more):
+        return CLASSES[name](n_bits, **{**QUICK.get(name, {}), **options, **more})
+
+    make.name, make.options = name, options
+    return make
+
+
+def precision(mapping, X, y, n_base):
+    codes = mapping.encode(X)
+    return mihash.mean_average_precision(codes[n_base:], codes[:n_base], (y[n_base:], y[:n_base]), mapping.n_bits)
+
+
+def test_the_methods_are_there():
+    assert {"MIHash", "SHK", "SDH", "ITQ", "FastHash"} <= set(CLASSES)
+    assert all(method_class(cls.name) is cls for cls in CLASSES.values())
+    with pytest.raises(UnknownName, match="'best'; known: fasthash"):
+        method_class("best")
+
+
+def test_input_is_untouched(make):
+    vectors, labels = X.copy(), Y.copy()
+    vectors.setflags(write=False)
+    labels.setflags(write=False)
+    make().fit(vectors, labels)
+    assert np.array_equal(vectors, X)
+    assert np.array_equal(labels, Y)
+
+
+def test_same_seed_same_mapping(make):
+    method = make()
+    first = method.fit(X, Y)
+    assert first.fingerprint == method.fit(X, Y).fingerprint == make().fit(X, Y).fingerprint
+    if make.options.get("kernel") != "linear":  # where nothing is drawn
+        assert make(seed=1).fit(X, Y) != first
+
+
+def test_the_number_of_threads_does_not_matter(make):
+    wide, labels = clusters(n=200, d=130)
+    found = []
+    for n_threads in (1, 2):
+        with threadpoolctl.threadpool_limits(n_threads, user_api="blas"):
+            found.append(make(4).fit(wide, labels))
+    assert found[0] == found[1]
+
+
+def test_the_mapping_can_be_saved(make):
+    mapping = make().fit(X, Y)
+    again = mapping_from_state(state.load(state.dump(mapping.state())))
+    assert again == mapping
+    assert np.array_equal(again.encode(X), mapping.encode(X))
+
+
+def test_it_beats_random_hyperplanes(make):
+    features, labels = clusters(n=1500, d=32, n_classes=6, spread=1.5)
+    features = features - features.mean(axis=0)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    learned = precision(make(16).fit(features[:1200], labels[:1200]), features, labels, 1200)
+    margin = 0.1 if make.name in LEARNS_FROM_LABELS or make.name == "MIHash" else 0.0
+    assert learned > precision(LinearMapping(hyperplanes(32, 16, seed=0)), features, labels, 1200) + margin
+
+
+def test_codes_of_any_length(make):
+    for n_bits in (1, 2, 12) if make.name in ("ITQ", "FastHash") else (1, 2, 40):
+        mapping = make(n_bits).fit(X, Y)
+        assert (mapping.n_bits, mapping.n_features) == (n_bits, 12)
+        assert mapping.encode(X).shape == (300, -(-n_bits // 8))
+
+
+def test_a_label_is_a_name(make):
+    assert make().fit(X, Y * 1000 - 3) == make().fit(X, Y)
+
+
+def test_several_labels(make):
+    several = np.eye(5, dtype=int)[Y]
+    several[::3, 0] = 1
+    several[7] = 0
+    mapping = make().fit(X, several)
+    assert mapping == make().fit(X, several)
+    assert (mapping != make().fit(X, np.roll(several, 1, axis=0))) == (make.name != "ITQ")
+
+
+def test_odd_features_are_no_error(make):
+    same = np.ones((300, 8), dtype=np.float32)
+    for features in (X + 100, X * 1000, X * 1e-6, same, np.repeat(X[:30], 10, axis=0), np.c_[X, same]):
+        mapping = make().fit(features, Y)
+        assert np.isfinite(mapping.project(features.astype(np.float32))).all()
+
+
+def test_scale_and_origin_hardly_matter(make):
+    if make.name == "FastHash":
+        pytest.skip("trees look at one feature at a time")
+    codes = [mihash.unpack(make().fit(features, Y).encode(features), 8) for features in (X, X * 32, X + 2)]
+    assert (codes[0] == codes[1]).mean() > 0.97
+    assert (codes[0] == codes[2]).mean() > 0.9
+
+
+def test_progress_is_told(make):
+    calls = []
+    make().fit(X, Y, progress=lambda *call: calls.append(call))
+    assert [done for done, _ in calls] == list(range(1, len(calls) + 1))
+    assert len({total for _, total in calls}) == 1
+    assert calls[-1][0] <= calls[-1][1]
+
+
+def test_parameters_make_the_method_again(make):
+    method = make()
+    if not isinstance(method, BatchMethod):
+        pytest.skip("not of this family")
+    again = type(method)(**method.parameters())
+    assert repr(again) == repr(method)
+    assert "n_bits=8" in repr(method)
+    assert again.fit(X, Y) == method.fit(X, Y)
+    assert len(method.history) > 0
+    assert again.history == method.history
+
+
+def test_bad_features(make):
+    hole = X.copy()
+    hole[3, 4] = np.nan
+    for features, message in (
+        (hole, "row 3 has a NaN"),
+        (X[0], "two dimensions"),
+        (X[:0], "must not be empty"),
+        ([["a"]], "matrix of numbers"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            make().fit(features, Y)
+
+
+def test_too_few_examples(make):
+    with pytest.raises(InvalidInput, match="at least 2"):
+        make().fit(X[:1], Y[:1])
+
+
+def test_bad_labels(make):
+    bad = [
+        (Y[:-1], "one label for each of the 300 rows"),
+        (np.zeros((300, 2, 2)), "got shape"),
+        (Y + 0.5, "must be integers"),
+        (np.full((300, 2), 3), "0 or 1"),
+        (np.full(300, 7), "at least 2 classes"),
+    ]
+    for labels, message in bad:
+        if make.name == "ITQ":  # it does not look at them
+            assert make().fit(X, labels) == make().fit(X)
+        else:
+            with pytest.raises(InvalidInput, match=message):
+                make().fit(X, labels)
+
+
+def test_labels_without_neighbors(make):
+    if make.name in ("ITQ", "FastHash"):
+        pytest.skip("they have no such rule")
+    everything = np.zeros((300, 2), dtype=int)
+    everything[:, 0] = 1
+    everything[5, 1] = 1
+    for labels, message in (
+        (np.arange(300), "at least 2 examples of some class"),
+        (np.zeros((300, 3)), "at least 2 examples of some class"),
+        (everything, "at least 2 classes"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            make().fit(X, labels)
+
+
+def test_no_labels(make):
+    if make.name == "FastHash":
+        pytest.skip("labels are not optional there")
+    if make.name in LEARNS_FROM_LABELS:
+        with pytest.raises(InvalidInput, match="give `y`"):
+            make().fit(X)
+    else:
+        assert make().fit(X).encode(X).shape == (300, 1)
+
+
+def test_the_trigger_takes_the_mapping(make):
+    learned, start = make(16 if make.name != "ITQ" else 8).fit(X, Y), LinearMapping(hyperplanes(12, 16, seed=0))
+    if make.name == "ITQ":
+        start = LinearMapping(hyperplanes(12, 8, seed=0))
+    assert mihash.TriggerUpdate(theta=0.0).decide(learned, start, X, Y).update
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        *((name, {"n_bits": 0}, "`n_bits`") for name in CLASSES),
+        *((name, {"seed": -1}, "`seed`") for name in CLASSES),
+        *((name, {"kernel": "cubic"}, "`kernel`") for name in ("MIHash", "SHK", "SDH")),
+        *((name, {"n_anchors": 0}, "`n_anchors`") for name in ("MIHash", "SHK", "SDH")),
+        *((name, {"width": 0.0}, "`width`") for name in ("MIHash", "SHK", "SDH")),
+    ],
+)
+def test_bad_parameters(name, change, message):
+    with pytest.raises(InvalidInput, match=message):
+        CLASSES[name](**change)
