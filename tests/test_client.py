@@ -86,6 +86,23 @@ def test_errors_are_the_package_s(client):
     assert client.stats()["items"] >= 1  # the connection is good again after each
 
 
+def test_values_of_numpy(client):
+    X = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
+    keys = [np.int64(7001), np.int64(7002), "n"]
+    assert client.add(list(X), keys=keys, labels=[np.int64(1)] * 3, metadata=[{"x": np.float32(2)}] * 3) == keys
+    options = {"k": np.int64(2), "rescore": np.int64(5), "where": {"x": np.int64(2)}, "metadata": np.True_}
+    for queries in (X, X.tolist()):
+        assert client.search(queries, **options)[0].keys[0] == 7001
+    assert len(client.search(key=np.int64(7001), k=np.int32(1))[0].keys) == 1
+    assert client.get(np.int64(7002))["key"] == 7002
+    assert client.delete(np.int64(7001)) == 1
+    assert client.delete(np.array([7002])) == 1
+    assert client.delete(["n"]) == 1
+    for wrong in (X * 1j, (X * 1j)[0], [[1j] * 8], [X[0] * 1j]):
+        with pytest.raises(InvalidInput, match=r"real|complex"):
+            client.search(wrong)
+
+
 def test_without_the_token(service):
     with Client(service.url) as stranger:
         with pytest.raises(ServiceError, match="Bearer") as caught:

@@ -134,8 +134,8 @@ class Client:
 
     def delete(self, keys: Key | Sequence[Key]) -> int:
         """Remove items and return how many; with an unknown key none."""
-        chosen = [keys] if isinstance(keys, int | str) else list(keys)
-        return int(self._send("POST", "/v1/delete", json.dumps({"keys": chosen}).encode())["deleted"])
+        one = isinstance(keys, int | str) or getattr(keys, "ndim", None) == 0
+        return int(self._send("POST", "/v1/delete", _json({"keys": [keys] if one else _listed(keys)}))["deleted"])
 
     def stats(self) -> dict[str, Any]:
         """Return the state of the index in numbers."""
@@ -240,16 +240,27 @@ class Client:
 
 def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tuple[str, bytes, str]:
     """Return address, body and its type: an array as it is, with options in the address; else JSON."""
+    if getattr(getattr(vectors, "dtype", None), "kind", "") == "c":
+        raise InvalidInput(f"`vectors` must be real numbers; got {vectors.dtype}.")
     if raw and getattr(vectors, "ndim", 0) == 2 and vectors.shape[1]:
-        texts = {
-            name: value if isinstance(value, int | str) else json.dumps(value) for name, value in given.items()
-        }
+        texts = {name: value if isinstance(value, int | str) else _json(value) for name, value in given.items()}
         texts |= {name: str(value).lower() for name, value in given.items() if isinstance(value, bool)}
         query = urlencode({"features": vectors.shape[1], **texts})
         return f"{address}?{query}", vectors.astype("<f4").tobytes(), _FLOATS
     if vectors is not None:
         given = given | {"vectors": _listed(vectors)}
-    return address, json.dumps(given).encode(), "application/json"
+    return address, _json(given), "application/json"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, default=_plain).encode()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of NumPy as Python's own."""
+    if not hasattr(value, "tolist"):
+        raise InvalidInput(f"A {type(value).__name__} cannot be sent as JSON.")
+    return value.tolist()
 
 
 def _listed(value: Any) -> Any:

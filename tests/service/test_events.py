@@ -1,5 +1,6 @@
 """Server-sent events: what comes, how it is resumed, and who is slow."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 from mihash.client import Client
 from mihash.service import Limits, events
+from mihash.service.problems import Problem
 from over_http import Caller, rows
 
 
@@ -138,6 +140,28 @@ def test_only_so_many_listen(running):
             answer = call.get("/v1/events")
             assert (answer.status, answer.code) == (503, "busy")
             assert int(answer.headers["Retry-After"]) >= 1
+
+
+def test_only_so_many_listen_also_at_once(running):
+    with running(limits=Limits(listeners=2)) as service:
+        call = Caller(service).ready()
+        feed = service.service.feed
+        look = service.service.look
+
+        async def slow(work):
+            await asyncio.sleep(0.3)
+            return await look(work)
+
+        async def many():
+            return await asyncio.gather(*(feed.listen(None) for _ in range(10)), return_exceptions=True)
+
+        service.service.look = slow
+        found = asyncio.run(many())
+        assert sum(isinstance(each, Problem) for each in found) == 8
+        del found  # streams that nobody has read
+        service.service.look = look
+        assert feed.n_listeners == 0
+        assert call.get("/health").status == 200
 
 
 @pytest.mark.parametrize("value", [{"x": float("nan"), "y": [float("inf"), 1]}])

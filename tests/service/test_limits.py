@@ -9,6 +9,8 @@ import pytest
 
 from mihash.errors import InvalidInput
 from mihash.service import Limits
+from mihash.service.problems import Problem
+from mihash.service.rooms import Room
 from over_http import Caller, D, rows
 
 FLOATS = "application/octet-stream"
@@ -205,6 +207,71 @@ def test_a_change_that_has_begun_is_made(running, monkeypatch):
         assert "still made" in answer.message
         time.sleep(1)
         assert call.get("/v1/stats").body["items"] == 1
+
+
+def test_a_search_that_takes_too_long_is_no_change(running, monkeypatch):
+    with running(limits=Limits(timeout_s=0.3)) as service:
+        call = Caller(service).ready()
+        monkeypatch.setattr(service.service.index, "search", lambda *_, **__: time.sleep(0.8))
+        answer = call.post("/v1/search", ROW)
+        assert (answer.status, answer.code) == (504, "timeout")
+        assert "made" not in answer.message
+        assert "is lost" in answer.message
+
+
+def test_only_changes_are_waited_for_at_the_end():
+    pulled, done = threading.Event(), []
+    reads, changes = Room("search", 1, 2), Room("change", 1, 2, changes=True)
+    running, waiting = reads.enter(pulled.wait), reads.enter(lambda: done.append("read"))
+    for name in ("first", "second"):
+        changes.enter(lambda name=name: (time.sleep(0.2), done.append(name)))
+    begin = time.monotonic()
+    for room in (changes, reads):
+        room.close()
+    assert time.monotonic() - begin < 5
+    assert done == ["first", "second"]
+    assert waiting.cancelled()
+    assert not running.done()
+    for room in (changes, reads):
+        with pytest.raises(Problem, match="closing"):
+            room.enter(lambda: None)
+    pulled.set()
+    assert running.result(5)
+    assert reads.inside == 0
+
+
+def test_json_may_be_less_than_raw_rows(running):
+    with running(limits=Limits(max_json=1000)) as service:
+        call = Caller(service).ready()
+        answer = call.post("/v1/items", b" " * 1001)
+        assert (answer.status, answer.code) == (413, "too_large")
+        assert "JSON must be at most 1,000 bytes" in answer.message
+        assert "application/x-npy" in answer.message
+        assert call.post(f"/v1/items?features={D}", rows(100)[0].tobytes(), kind=FLOATS).status == 201
+
+
+def test_only_so_many_rows_and_comparisons(running):
+    X, _ = rows(60)
+    with running(limits=Limits(rows=50, compared=500)) as service:
+        call = Caller(service).ready()
+        for body, kind in ((json.dumps({"vectors": X[:51].tolist()}).encode(), None), (X[:51].tobytes(), FLOATS)):
+            address = "/v1/items" if kind is None else f"/v1/items?features={D}"
+            answer = call.post(address, body, kind=kind or "application/json")
+            assert (answer.status, answer.code) == (422, "invalid_input")
+            assert "send in parts" in answer.message
+        assert call.post("/v1/items", {"vectors": X[:50].tolist()}).status == 201
+        assert call.post("/v1/search", {"vectors": X[:10].tolist(), "k": 1}).status == 200
+        answer = call.post("/v1/search", {"vectors": X[:11].tolist(), "k": 1})
+        assert (answer.status, answer.code) == (422, "invalid_input")
+        assert "in parts of 10" in answer.message
+
+
+def test_head(empty):
+    for address in ("/health", "/ready"):
+        text = f"HEAD {address} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        head, _, body = raw(empty, text.encode()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert body == b""
 
 
 def test_a_fault_is_told_and_counted(running, monkeypatch, caplog):

@@ -17,6 +17,12 @@ def npy(array, version=(1, 0)):
     return file.getvalue()
 
 
+def npy_head(shape):
+    """Return an npy file that says a shape and has nothing."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
 def test_a_life(running):
     X, y = rows(400)
     with running() as service:
@@ -151,6 +157,9 @@ def test_a_key_that_is_there(served):
         (npy(np.full((1, D), np.nan)), NPY, "", 422, "invalid_input"),
         (npy(np.zeros((1, D + 1))), NPY, "", 422, "invalid_input"),
         (npy(np.zeros((0, D))), NPY, "", 422, "invalid_input"),
+        (npy_head("(0, 99999999999999999999)"), NPY, "", 422, "invalid_input"),
+        (npy_head("(99999999999999999999, 0)"), NPY, "", 422, "invalid_input"),
+        (npy_head("(99999999999999999999, 1)"), NPY, "", 400, "invalid_input"),
         (b"a=b", "application/x-www-form-urlencoded", "", 415, "unsupported_type"),
         (b"{}", None, "", 415, "unsupported_type"),
     ],

@@ -22,7 +22,7 @@ _SAMPLE = 2000
 _TINY = 1e-30
 _NARROWEST = 1e-15
 _SMALL = 200
-_SAFE = 1e-3  # so much on the diagonal makes a covariance in float32 positive definite
+_SAFE = 1e-2  # so much on the diagonal makes a covariance in float32 positive definite
 
 
 class Features:

@@ -52,6 +52,11 @@ def _answer(service: Service, index: OnlineIndex, kind: str, body: bytes, query:
         )
     if wanted.radius is not None and n > 1 and n * len(index) > _COMPARED:
         raise Problem(422, "invalid_input", f"{n} queries by radius are too many for {len(index):,} items.")
+    compared = service.limits.compared
+    if wanted.radius is None and n > 1 and n * len(index) > compared:
+        part = max(1, compared // len(index))
+        message = f"{n:,} queries are too many for {len(index):,} items: ask in parts of {part:,}."
+        raise Problem(422, "invalid_input", message)
     found = _search(index, vectors, own, wanted, most)
     service.metrics.queries.add(n)
     return to_json(found)

@@ -60,16 +60,17 @@ class Bodies:
 
     async def _collected(self, request: Request, held: list[int]) -> bytes:
         limits, parts = self._limits, []
+        most = min(limits.max_json, limits.max_body) if media_type(request) == JSON else limits.max_body
         declared = request.headers.get("content-length", "0")
-        if declared.isdigit() and int(declared) > limits.max_body:
-            raise self._too_large()
+        if declared.isdigit() and int(declared) > most:
+            raise self._too_large(most)
         try:
             async with asyncio.timeout(limits.body_s):
                 async for part in request.stream():
                     held[0] += len(part)
                     self._held += len(part)
-                    if held[0] > limits.max_body:
-                        raise self._too_large()
+                    if held[0] > most:
+                        raise self._too_large(most)
                     if self._held > limits.bodies * limits.max_body:
                         raise busy("Too many large requests at a time; nothing was done with this one.")
                     parts.append(part)
@@ -78,9 +79,14 @@ class Bodies:
             raise Problem(408, "timeout", message, {"Connection": "close"}) from None
         return b"".join(parts)
 
-    def _too_large(self) -> Problem:
-        most = self._limits.max_body
-        return Problem(413, "too_large", f"A body must be at most {most:,} bytes; send the rows in parts.")
+    def _too_large(self, most: int) -> Problem:
+        message = f"A body must be at most {most:,} bytes; send the rows in parts."
+        if most < self._limits.max_body:
+            message = (
+                f"A body of JSON must be at most {most:,} bytes; send the rows in parts, or up to "
+                f"{self._limits.max_body:,} bytes as {NPY}."
+            )
+        return Problem(413, "too_large", message)
 
 
 def read_floats(body: bytes, n_features: int | None) -> NDArray[np.float32]:
@@ -125,7 +131,9 @@ def read_npy(body: bytes) -> NDArray[np.float32]:
     # The header is not believed: what it announces must be there.
     if dtype.hasobject or dtype.kind not in "fiub" or len(shape) != 2:
         raise Problem(422, "invalid_input", f"The array must be numbers (n, d); got {dtype} of shape {shape}.")
-    if shape[0] * shape[1] * dtype.itemsize != len(rest):
+    if not all(0 < side <= len(rest) for side in shape) or shape[0] * shape[1] * dtype.itemsize != len(rest):
+        if 0 in shape:
+            raise Problem(422, "invalid_input", f"`vectors` must not be empty; got shape {shape!s:.80}.")
         raise Problem(
             400, "invalid_input", f"The .npy file says {dtype} of shape {shape}; it has {len(rest)} bytes."
         )

@@ -15,12 +15,14 @@ __all__ = ["health", "metrics", "ready", "router"]
 router = APIRouter(tags=["care"])
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", summary="Whether the process is up", responses={200: {"model": Status}, **errors()})
 async def health() -> Response:
     """Answer."""
     return respond({"status": "ok"})
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", summary="Whether the index can answer", responses={200: {"model": Status}, **errors(504)})
 async def ready(request: Request) -> Response:
     """Answer 503 while the index is opened, learns again what a crash has lost, or is closed."""

@@ -103,10 +103,9 @@ class Feed:
 
     async def listen(self, after: int | None) -> AsyncIterator[bytes]:
         """Return events from now on; with ``after``, first the decisions that followed this one, and versions."""
-        if self.n_listeners >= self._service.limits.listeners:
-            raise busy(f"{self.n_listeners} clients listen already; no more than that may.", 10)
-        begin, place = await self._service.look(lambda index: self._begin(index, after))
-        return self._events(begin, place)
+        stream = self._events(after)
+        await anext(stream)  # it has begun, or is refused; what has begun also ends
+        return stream
 
     def _begin(self, index: OnlineIndex, after: int | None) -> tuple[bytes, _Place]:
         """Return how a stream begins, and where."""
@@ -123,11 +122,23 @@ class Feed:
         told = b"".join(_message("version", each) for each in missed[-_RECENT:])
         return begin + told, place._replace(decision=after)
 
-    async def _events(self, begin: bytes, place: _Place) -> AsyncIterator[bytes]:
+    async def _events(self, after: int | None) -> AsyncIterator[bytes]:
+        """Yield nothing once there is a place, then events; the place is given back at the end."""
+        if self.n_listeners >= self._service.limits.listeners:
+            raise busy(f"{self.n_listeners} clients listen already; no more than that may.", 10)
         self.n_listeners += 1
+        try:
+            begin, place = await self._service.look(lambda index: self._begin(index, after))
+            yield b""
+            yield begin
+            async for message in self._following(place):
+                yield message
+        finally:
+            self.n_listeners -= 1
+
+    async def _following(self, place: _Place) -> AsyncIterator[bytes]:
         n_stats = self._n_stats
         try:
-            yield begin
             while not self._closed:
                 news = self._news
                 while decisions := await self._after(place.decision):
@@ -144,8 +155,6 @@ class Feed:
                     await news.wait()
         except Problem:  # the index is closing
             return
-        finally:
-            self.n_listeners -= 1
 
     async def _after(self, number: int) -> list[Facts]:
         """Return the next decisions: from memory, or for who is far behind from the disk."""

@@ -43,7 +43,11 @@ async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response
     async with service.bodies.read(request) as body:
 
         def read(index: OnlineIndex) -> tuple[NDArray[np.float32], dict[str, Any]]:
-            return _items(index, kind, body, query)
+            found = _items(index, kind, body, query)
+            n, most = len(found[0]), service.limits.rows
+            if n > most:
+                raise Problem(422, "invalid_input", f"A request may add {most:,} rows; got {n:,}: send in parts.")
+            return found
 
         vectors, more = await _read(service, body, read)
         return respond(await service.change(lambda index: _add(service, index, vectors, more)), 201)

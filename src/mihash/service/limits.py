@@ -23,6 +23,8 @@ class Limits:
     ----------
     max_body
         The largest body of a request, in bytes.
+    max_json
+        The largest body of JSON, in bytes; it takes several times that while it is read.
     bodies
         How many such bodies are held at a time, all requests together.
     searchers
@@ -39,9 +41,14 @@ class Limits:
         How many clients may listen to events.
     results
         The most items in one answer.
+    rows
+        The most rows that one request may add.
+    compared
+        The most codes that the queries of one request may be compared with.
     """
 
     max_body: int = 32 * MiB
+    max_json: int = 8 * MiB
     bodies: int = 4
     searchers: int = field(default_factory=_n_searchers)
     waiting_searches: int = 128
@@ -52,6 +59,8 @@ class Limits:
     stall_s: float = 30.0
     listeners: int = 32
     results: int = 1_000_000
+    rows: int = 100_000
+    compared: int = 20_000_000_000
 
     def __post_init__(self) -> None:
         """Check every value."""

@@ -62,7 +62,7 @@ class Service:
         self.limits = limits = limits or Limits()
         self.token = token
         self.bodies, self.metrics, self.feed = Bodies(limits), Metrics(), Feed(self)
-        self.writing = Room("change", 1, limits.waiting_writes)
+        self.writing = Room("change", 1, limits.waiting_writes, changes=True)
         self.searching = Room("search", limits.searchers, limits.waiting_searches)
         self.looking = Room("look", 2, _WAITING_LOOKS)
         self.measuring = Room("measurement", 1, _WAITING_LOOKS)
@@ -163,7 +163,7 @@ class Service:
         self.feed.close()
 
     async def stop(self) -> None:
-        """Finish what was accepted, then close the index."""
+        """Finish the changes that were accepted, abandon reads that nobody waits for, close the index."""
         self.begin_closing()
         opening, *others = self._tasks
         await asyncio.wait([opening])
