@@ -26,16 +26,17 @@ def start(*words):
     )
 
 
-def stop_in_the_middle(process, folder, file, sign):
-    """Send a signal when more rows are in than before; return how many."""
+def stop_in_the_middle(folder, file, sign):
+    """Add a file, and send a signal when more rows are in than before; return the process, and how many are."""
     with library.OnlineIndex.open(folder, read_only=True) as index:
         before = rows_in(index, name_of(file))
+        process = start("add", folder, file)  # once the reader is there: to open may take as long as to add
         while rows_in(index, name_of(file)) == before:
             assert process.poll() is None, process.communicate()
-            time.sleep(0.005)
+            time.sleep(0.002)
         process.send_signal(sign)
         _, err = process.communicate(timeout=60)
-        return rows_in(index, name_of(file)), len(index), err
+        return process, rows_in(index, name_of(file)), len(index), err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -46,8 +47,7 @@ def test_kill_and_interrupt(tmp_path):
     library.OnlineIndex.create(folder, **OPTIONS).close()
     n_in = 0
     for sign in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
-        process = start("add", folder, file)
-        n_rows, n_items, err = stop_in_the_middle(process, folder, file, sign)
+        process, n_rows, n_items, err = stop_in_the_middle(folder, file, sign)
         assert n_in < n_rows == n_items < N_ROWS
         added, n_in = n_rows - n_in, n_rows
         if sign == signal.SIGINT:
