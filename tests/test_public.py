@@ -61,4 +61,4 @@ def test_layers():
 
 def test_nothing_is_pickled():
     for path in (ROOT / "src").rglob("*.py"):
-        assert not re.search(r"\b(import pickle|allow_pickle=True|eval\(|joblib)", path.read_text()), path
+        assert not re.search(r"\b(import pickle|allow_pickle=True|(?<!\.)eval\(|joblib)", path.read_text()), path

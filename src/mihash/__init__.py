@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import batch as batch
     from . import datasets as datasets
+    from . import deep as deep
     from . import errors as errors
     from . import export as export
     from . import information as information
@@ -46,6 +47,7 @@ __all__ = [
     "average_precision",
     "batch",
     "datasets",
+    "deep",
     "errors",
     "export",
     "hamming",

@@ -6,6 +6,7 @@ for.
 """
 
 from .catalog import STAND_INS, dataset_names, open_dataset
+from .cifar10 import Images, cifar10_images
 from .dataset import Dataset, normalize
 from .digits import digits
 from .files import has_labels, load
@@ -17,10 +18,12 @@ __all__ = [
     "PROTOCOLS",
     "STAND_INS",
     "Dataset",
+    "Images",
     "Protocol",
     "Split",
     "Synthetic",
     "checkpoints",
+    "cifar10_images",
     "cifar10_like",
     "dataset_names",
     "digits",

@@ -9,6 +9,7 @@ from .forest import ForestMapping
 from .kernel import GaussianKernel, KernelMapping
 from .kinds import mapping_from_state
 from .linear import LinearMapping, multiply_rows
+from .network import NetworkMapping
 from .normalized import NormalizedMapping
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "HashMapping",
     "KernelMapping",
     "LinearMapping",
+    "NetworkMapping",
     "NormalizedMapping",
     "mapping_from_state",
     "multiply_rows",

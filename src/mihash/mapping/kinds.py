@@ -8,6 +8,8 @@ from .base import HashMapping
 from .forest import ForestMapping
 from .kernel import KernelMapping
 from .linear import LinearMapping
+from .module import module_mapping
+from .network import NetworkMapping
 from .normalized import NormalizedMapping
 
 __all__ = ["KINDS", "mapping_from_state"]
@@ -15,6 +17,7 @@ __all__ = ["KINDS", "mapping_from_state"]
 KINDS: dict[str, Callable[..., HashMapping]] = {
     cls.kind: cls for cls in (LinearMapping, KernelMapping, ForestMapping)
 }
+KINDS |= {NetworkMapping.kind: NetworkMapping.from_arrays, "module": module_mapping}
 
 
 def mapping_from_state(state: State) -> HashMapping:

@@ -1,0 +1,228 @@
+"""VDSH: a very deep network of full layers, trained layer by layer (Zhang, Chen, Saligrama, CVPR 2016; Table 1).
+
+Every layer has an auxiliary variable for what should come out of it, so that a step of training falls apart into
+small problems: the auxiliary variables move by a gradient step from the last layer to the first, and then each
+layer on its own is fitted to its variable by regularised least squares, in closed form.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import validation
+from ..mapping.network import NetworkMapping
+from ..neighbors import Labels
+from .learner import FIRST, ORDER, DeepLearner, Progress
+
+__all__ = ["VDSH", "Layers", "auxiliary_targets", "fit_layer"]
+
+
+_TINY = 1e-6
+
+
+class Layers(NamedTuple):
+    """A network as matrices: each layer is (inputs + 1, outputs), its last row the offset."""
+
+    hidden: list[Tensor]
+    codes: Tensor
+    classes: Tensor
+
+
+class VDSH(DeepLearner):
+    """A deep network whose last layer predicts the classes linearly from the codes, sgn(h).
+
+    Minimises the mean over the examples of 1/2 ||y - [h, 1] U||^2 + mu / 2 ||sgn(h) - h||^2, with h = [a_M, 1] V
+    the real codes and a_m = relu([a_m-1, 1] W_m) the hidden layers. For a minibatch, the auxiliary variable of a
+    layer's linear output z is z* = z - tau dL/dz (`auxiliary_targets`); then the layer is the one that fits it
+    best and stays near where it was, W <- argmin ||[a, 1] W - z*||^2 + rho ||W - W_old||^2 (`fit_layer`).
+
+    Parameters
+    ----------
+    n_bits
+        The code length b.
+    n_layers, n_nodes
+        How many hidden layers, and how wide they are.
+    epochs, batch_size
+        How often to go through the data, and by how many items.
+    mu
+        The weight of the quantisation error.
+    tau
+        How far auxiliary variables move, in units of the inverse curvature of the loss over the number of layers.
+    rho
+        How strongly a layer is held where it was, in units of the mean square of its inputs over the minibatch.
+    decay
+        What tau has fallen to after the last epoch, as a share; it falls evenly on a logarithmic scale.
+    seed
+        Seeds the first layers and the order.
+
+    References
+    ----------
+    Z. Zhang, Y. Chen, V. Saligrama, "Efficient training of very deep neural networks for supervised hashing", CVPR
+    2016.
+
+    Notes
+    -----
+    The publication's text was not at hand: what is known of it (full layers of equal width, rectified, a
+    supervised loss on the codes, auxiliary variables in the manner of ADMM, layer-wise updates) is kept; the
+    constants are this project's.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> data = mihash.datasets.digits()
+    >>> mapping = VDSH(n_bits=16, n_layers=3, n_nodes=64, epochs=10).fit(data.X[:1000], data.y[:1000])
+    >>> codes, queries = mapping.encode(data.X[:1000]), mapping.encode(data.X[1000:])
+    >>> round(mihash.mean_average_precision(queries, codes, (data.y[1000:], data.y[:1000]), n_bits=16), 1)
+    0.9
+    """
+
+    name = "vdsh"
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_layers: int = 16,
+        n_nodes: int = 1024,
+        epochs: int = 20,
+        batch_size: int = 100,
+        mu: float = 0.03,
+        tau: float = 4.0,
+        rho: float = 1.0,
+        decay: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n_bits, seed)
+        self.n_layers = validation.integer("n_layers", n_layers, minimum=1)
+        self.n_nodes = validation.integer("n_nodes", n_nodes, minimum=1)
+        self.epochs = validation.integer("epochs", epochs, minimum=1)
+        self.batch_size = validation.integer("batch_size", batch_size, minimum=2)
+        self.mu = validation.number("mu", mu, minimum=0)
+        self.tau = validation.number("tau", tau, above=0)
+        self.rho = validation.number("rho", rho, above=0)
+        self.decay = validation.number("decay", decay, above=0)
+
+    @torch.no_grad()
+    def learn(self, X: NDArray[np.float32], y: Labels, progress: Progress) -> NetworkMapping:
+        """Go through the data, minibatch by minibatch."""
+        mean = X.mean(axis=0, dtype=np.float64)
+        spread = float(np.sqrt(np.square(X - mean).mean())) or 1.0
+        inputs = torch.from_numpy(((X - mean) / spread).astype(np.float32))
+        targets = _targets(y)
+        layers = self._start(inputs.shape[1], targets.shape[1])
+        generator = self.generator(ORDER)
+        n_batches = max(1, len(X) // self.batch_size)
+        for epoch in range(self.epochs):
+            total = 0.0
+            tau = self.tau * self.decay ** (epoch / max(1, self.epochs - 1))
+            order = torch.randperm(len(inputs), generator=generator)
+            for i in range(n_batches):
+                rows = order[i * self.batch_size : (i + 1) * self.batch_size]
+                total += self._step(layers, inputs[rows], targets[rows], tau)
+            self.history.append(total / n_batches)
+            progress(epoch + 1, self.epochs)
+        return _mapping(layers, mean, spread)
+
+    def _step(self, layers: Layers, inputs: Tensor, targets: Tensor, tau: float) -> float:
+        """Move all layers by one minibatch; return its loss before."""
+        activities, wanted, loss = auxiliary_targets(layers, inputs, targets, tau, self.mu)
+        matrices = [*layers.hidden, layers.codes, layers.classes]
+        for matrix, activity, aim in zip(matrices, activities, wanted, strict=True):
+            matrix.copy_(fit_layer(matrix, activity, aim, self.rho))
+        return loss
+
+    def _start(self, n_features: int, n_classes: int) -> Layers:
+        generator = self.generator(FIRST)
+
+        def matrix(n_in: int, n_out: int, gain: float) -> Tensor:
+            W: Tensor = torch.randn(n_in + 1, n_out, generator=generator) * (gain / n_in) ** 0.5
+            W[-1] = 0
+            return W
+
+        widths = [n_features] + [self.n_nodes] * self.n_layers
+        hidden = [matrix(a, b, 2.0) for a, b in pairwise(widths)]
+        return Layers(hidden, matrix(self.n_nodes, self.n_bits, 1.0), matrix(self.n_bits, n_classes, 0.1))
+
+
+def auxiliary_targets(
+    layers: Layers, inputs: Tensor, targets: Tensor, tau: float, mu: float
+) -> tuple[list[Tensor], list[Tensor], float]:
+    """Return what comes into each layer, what should come out of it, and the loss.
+
+    From the last layer to the first, what should come out is z* = z - tau / (s M) dL/dz, where s = ||U||_2^2 + mu
+    is the curvature of an example's loss and M the number of layers that move it; of the classifier, the classes.
+
+    Examples
+    --------
+    >>> one = torch.tensor([[1.0], [0.0]])
+    >>> _, wanted, loss = auxiliary_targets(Layers([one], one, one), torch.ones(1, 1), torch.zeros(1, 1), 0.5, 0.0)
+    >>> [z.item() for z in wanted], loss  # hidden, codes, classes
+    ([0.75, 0.75, 0.0], 0.5)
+    """
+    activities, outputs = [_with_one(inputs)], []
+    for W in layers.hidden:
+        outputs.append(activities[-1] @ W)
+        activities.append(_with_one(outputs[-1].relu()))
+    outputs.append(activities[-1] @ layers.codes)
+    activities.append(_with_one(outputs[-1]))
+    errors = activities[-1] @ layers.classes - targets
+    rounding = outputs[-1] - torch.where(outputs[-1] > 0, 1.0, -1.0)
+    loss = float(errors.square().sum() + mu * rounding.square().sum()) / (2 * len(inputs))
+    curvature = float(torch.linalg.matrix_norm(layers.classes[:-1], ord=2)) ** 2 + mu
+    step = tau / max(curvature, _TINY) / len(outputs)
+    slope = errors @ layers.classes[:-1].T + mu * rounding
+    wanted = [targets, outputs[-1] - step * slope]
+    following = layers.codes
+    for W, z in zip(layers.hidden[::-1], outputs[-2::-1], strict=True):
+        slope = (slope @ following[:-1].T) * (z > 0)
+        wanted.append(z - step * slope)
+        following = W
+    return activities, wanted[::-1], loss
+
+
+def fit_layer(W: Tensor, inputs: Tensor, wanted: Tensor, rho: float) -> Tensor:
+    """Return argmin over V of ||inputs V - wanted||^2 + r ||V - W||^2.
+
+    r is rho times the sum over the minibatch of an input's squares, the mean of all inputs. Of the two forms of
+    the solution, W + (X'X + r)^-1 X' R and W + X' (X X' + r)^-1 R, with R what is left to fit, the one with the
+    smaller matrix is computed.
+
+    Examples
+    --------
+    >>> fit_layer(torch.zeros(1, 1), torch.tensor([[1.0], [1.0]]), torch.tensor([[3.0], [3.0]]), rho=1.0)
+    tensor([[1.5000]])
+    """
+    rest = wanted - inputs @ W
+    held = rho * max(float(inputs.square().sum()) / inputs.shape[1], _TINY)
+    few = len(inputs) < inputs.shape[1]
+    gram = inputs @ inputs.T if few else inputs.T @ inputs
+    gram.diagonal().add_(held)
+    factor = torch.linalg.cholesky(gram)
+    if few:
+        return W + inputs.T @ torch.cholesky_solve(rest, factor)
+    return W + torch.cholesky_solve(inputs.T @ rest, factor)
+
+
+def _with_one(inputs: Tensor) -> Tensor:
+    return torch.cat([inputs, inputs.new_ones(len(inputs), 1)], dim=1)
+
+
+def _targets(y: Labels) -> Tensor:
+    """Return Y (n, classes), 1 where an example has a class and -1 elsewhere."""
+    if y.ndim == 2:
+        return torch.from_numpy(2.0 * y.astype(np.float32) - 1)
+    classes, which = np.unique(y, return_inverse=True)
+    return torch.from_numpy(2.0 * np.eye(len(classes), dtype=np.float32)[which] - 1)
+
+
+def _mapping(layers: Layers, mean: NDArray[np.float64], spread: float) -> NetworkMapping:
+    """Return the network up to the codes as plain arrays that take features as they are."""
+    matrices = [W.double().numpy() for W in (*layers.hidden, layers.codes)]
+    weights, offsets = [W[:-1] for W in matrices], [W[-1] for W in matrices]
+    weights[0] = weights[0] / spread
+    offsets[0] = offsets[0] - mean @ weights[0]
+    return NetworkMapping(weights, offsets)
