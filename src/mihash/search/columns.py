@@ -37,6 +37,8 @@ Queries = NDArray[Any]
 
 Bitmap = NDArray[np.uint64]
 
+_FEW_WORDS = 64
+
 EVERY: Bitmap = np.empty(0, dtype=np.uint64)
 """What kernels take for a bitmap where every code may be found."""
 
@@ -86,9 +88,20 @@ def as_bitmap(mask: NDArray[np.bool_]) -> Bitmap:
     return words
 
 
-def n_live(live: Bitmap) -> int:
-    """Return how many codes a bitmap lets through."""
-    return int(_n_ones(live))
+def n_live(live: Bitmap, enough: int | None = None) -> int:
+    """Return how many codes a bitmap lets through, counted up to ``enough``.
+
+    Examples
+    --------
+    >>> bits = as_bitmap(np.arange(200) % 2 == 0)
+    >>> n_live(bits), n_live(bits, enough=3)
+    (100, 3)
+    """
+    if enough is not None and len(live):
+        few = int(_n_ones(live[: _FEW_WORDS + enough // 8]))
+        if few >= enough:
+            return enough
+    return int(_n_ones(live)) if enough is None else min(int(_n_ones(live)), enough)
 
 
 @jit

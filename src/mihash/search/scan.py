@@ -50,7 +50,7 @@ def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = No
     [[2, 3, 0]]
     """
     n = len(columns)
-    k = min(k, n if live is None else n_live(live))
+    k = min(k, n) if live is None else n_live(live, k)
     if n_threads > 1 and len(queries) <= TILE * (n_threads - 1) and n >= n_threads * _SLACK:
         return _in_parts(queries, columns, k, live, n_threads)
     ids = np.empty((len(queries), k), dtype=np.int64)
