@@ -16,12 +16,18 @@ N_ROWS = 40_000
 OPTIONS = {"n_bits": 16, "reservoir_size": 100, "interval": 500}
 
 
+def listening():
+    """Take Ctrl-C as in a terminal; a job in the background is born deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(*words):
     return subprocess.Popen(
         [sys.executable, "-m", "mihash", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=listening,  # noqa: PLW1509 -- it only sets a signal
         env=os.environ | {"COLUMNS": "80"},
     )
 
