@@ -32,7 +32,10 @@ def test_all_is_what_a_module_defines(name):
         for key, value in vars(module).items()
         if getattr(value, "__module__", None) == name and callable(value) and not key.startswith("_")
     }
-    assert set(module.__all__) <= set(vars(module))
+    assert set(module.__all__) <= {*vars(module), *dir(module)}, (
+        "dir() names what is imported when it is asked for"
+    )
+    assert all(hasattr(module, key) for key in module.__all__)
     functions = {key for key in defined if re.fullmatch(r"[a-z_]+", key)}
     assert functions <= set(module.__all__), "a public function is missing from __all__"
 

@@ -1,6 +1,8 @@
 """What must be true of every batch method: a new one in ``mihash.batch.__all__`` cannot escape."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import threadpoolctl
 import mihash
 from checks import clusters
 from mihash import batch, state
-from mihash.batch import BatchMethod, method_class
+from mihash.batch import BatchMethod, lacking, method_class, method_names
 from mihash.errors import InvalidInput, UnknownName
 from mihash.mapping import LinearMapping, mapping_from_state
 from mihash.online.base import hyperplanes
@@ -19,6 +21,9 @@ QUICK = {
     "SHK": {"n_anchors": 100},
     "SDH": {"n_anchors": 100},
     "FastHash": {"iterations": 5, "n_starts": 2},
+    "DPSH": {"epochs": 4},
+    "DTSH": {"epochs": 4},
+    "VDSH": {"n_layers": 2, "n_nodes": 32, "epochs": 4},
 }
 CLASSES = {
     name: value
@@ -33,6 +38,7 @@ VARIANTS = {
     "SDH, linear": ("SDH", {"kernel": "linear"}),
 }
 X, Y = clusters(n=300)
+DEEP = ("DPSH", "DTSH", "VDSH")
 LEARNS_FROM_LABELS = {name for name in CLASSES if getattr(CLASSES[name], "needs_labels", True)}
 
 
@@ -53,10 +59,31 @@ def precision(mapping, X, y, n_base):
 
 
 def test_the_methods_are_there():
-    assert {"MIHash", "SHK", "SDH", "ITQ", "FastHash"} <= set(CLASSES)
-    assert all(method_class(cls.name) is cls for cls in CLASSES.values())
-    with pytest.raises(UnknownName, match="'best'; known: fasthash"):
+    assert set(CLASSES) == {"MIHash", "SHK", "SDH", "ITQ", "FastHash", "DPSH", "DTSH", "VDSH"}
+    assert all(issubclass(cls, BatchMethod) and method_class(cls.name) is cls for cls in CLASSES.values())
+    assert {cls.name for cls in CLASSES.values()} == set(method_names())
+    with pytest.raises(UnknownName, match="'best'; known: dpsh"):
         method_class("best")
+    with pytest.raises(AttributeError, match=r"'mihash\.batch' has no attribute 'Best'"):
+        _ = batch.Best
+
+
+def test_the_signature_of_fit_is_one():
+    signatures = {str(inspect.signature(cls.fit)) for cls in CLASSES.values()}
+    assert signatures == {str(inspect.signature(BatchMethod.fit))}
+
+
+def test_torch_is_imported_when_it_is_asked_for():
+    code = "import sys, mihash.batch as b; print('torch' in sys.modules, b.VDSH.__name__, 'torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["False", "VDSH", "True"]
+
+
+def test_without_torch_it_is_said_what_to_install(monkeypatch):
+    assert {name for name in method_names() if lacking(name)} == set()
+    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
+    assert {name for name in method_names() if lacking(name)} == {"vdsh", "dpsh", "dtsh"}
+    assert lacking("vdsh") == "PyTorch (pip install 'mihash[deep]')"
 
 
 def test_input_is_untouched(make):
@@ -77,6 +104,8 @@ def test_same_seed_same_mapping(make):
 
 
 def test_the_number_of_threads_does_not_matter(make):
+    if make.name in DEEP:
+        pytest.skip("torch has threads of its own")
     wide, labels = clusters(n=200, d=130)
     found = []
     for n_threads in (1, 2):
@@ -146,8 +175,6 @@ def test_progress_is_told(make):
 
 def test_parameters_make_the_method_again(make):
     method = make()
-    if not isinstance(method, BatchMethod):
-        pytest.skip("not of this family")
     again = type(method)(**method.parameters())
     assert repr(again) == repr(method)
     assert "n_bits=8" in repr(method)
@@ -191,8 +218,8 @@ def test_bad_labels(make):
 
 
 def test_labels_without_neighbors(make):
-    if make.name in ("ITQ", "FastHash"):
-        pytest.skip("they have no such rule")
+    if make.name == "ITQ":
+        pytest.skip("it does not look at them")
     everything = np.zeros((300, 2), dtype=int)
     everything[:, 0] = 1
     everything[5, 1] = 1
@@ -206,8 +233,6 @@ def test_labels_without_neighbors(make):
 
 
 def test_no_labels(make):
-    if make.name == "FastHash":
-        pytest.skip("labels are not optional there")
     if make.name in LEARNS_FROM_LABELS:
         with pytest.raises(InvalidInput, match="give `y`"):
             make().fit(X)

@@ -8,7 +8,7 @@ import oracles_fasthash as oracle
 from mihash import state as saved
 from mihash.batch.fasthash import LOSSES, FastHash, _forest, _trees, infer_bit, pair_weights
 from mihash.codes import as_words, pack
-from mihash.errors import InvalidInput
+from mihash.errors import InvalidInput, NotReady
 from mihash.mapping import ForestMapping, mapping_from_state
 from mihash.neighbors import label_neighborhood
 
@@ -185,10 +185,74 @@ def test_progress_is_told():
 
 
 def test_a_bit_that_no_example_needs_is_constant():
-    Y = np.ones((50, 2), dtype=int)
-    Y[0, 1] = 0  # all share the first label
-    mapping = FastHash(n_bits=2, iterations=2).fit(rng.standard_normal((50, 3)), Y)
-    assert len(np.unique(mapping.encode(rng.standard_normal((20, 3))))) == 1
+    X = rng.standard_normal((50, 3)).astype(np.float32)
+    for value in (False, True):
+        trees = FastHash(n_bits=2)._boost(X, np.full(50, value), rng)
+        assert ((_forest([trees], 3).project(X) > 0) == value).all()
+
+
+def test_boosting_stops_when_the_loss_does():
+    X, y = DIGITS.X[:200], DIGITS.y[:200]
+    sizes = [
+        FastHash(n_bits=2, iterations=60, tolerance=tolerance).fit(X, y).arrays()["n_trees"]
+        for tolerance in (None, 1e-6, 0.05)
+    ]
+    assert sizes[0].tolist() == [60, 60]
+    assert (sizes[2] > 10).all()
+    assert (sizes[2] < 60).all()
+    assert (sizes[2] <= sizes[1]).all()
+
+
+def test_a_short_code_is_the_beginning_of_a_longer_one():
+    X, y = DIGITS.X[:300], DIGITS.y[:300]
+    short, long = (FastHash(n_bits, iterations=4).fit(X, y).encode(X) for n_bits in (8, 12))
+    assert np.array_equal(short[:, 0], long[:, 0])
+
+
+def test_history_is_what_the_trees_miss():
+    method = FastHash(n_bits=3, iterations=2)
+    method.fit(DIGITS.X[:300], DIGITS.y[:300])
+    weak = method.history
+    assert len(weak) == 3
+    method = FastHash(n_bits=3, iterations=60)
+    method.fit(DIGITS.X[:300], DIGITS.y[:300])
+    assert max(method.history) < min(weak)
+
+
+class Unknown(HistGradientBoostingClassifier):
+    """What a scikit-learn to come might be."""
+
+    change = None
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        type(self).change(self)
+        return self
+
+
+def _gone(model):
+    del model._predictors
+
+
+def _renamed(model):
+    for (predictor,) in model._predictors:
+        predictor.nodes = predictor.nodes[["value", "feature_idx"]]
+
+
+def _moved(model):
+    model._baseline_prediction = model._baseline_prediction + 1
+    model.decision_function = lambda X: HistGradientBoostingClassifier.decision_function(model, X) - 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(_gone, "no attribute '_predictors'"), (_renamed, "num_threshold"), (_moved, "add up to something else")],
+)
+def test_trees_that_cannot_be_read_are_an_error(change, message, monkeypatch):
+    monkeypatch.setattr(Unknown, "change", staticmethod(change))
+    monkeypatch.setattr("sklearn.ensemble.HistGradientBoostingClassifier", Unknown)
+    with pytest.raises(NotReady, match=rf"FastHash cannot read the trees of scikit-learn .*{message}"):
+        FastHash(n_bits=2, iterations=2).fit(DIGITS.X[:200], DIGITS.y[:200])
 
 
 @pytest.mark.parametrize(
@@ -197,6 +261,7 @@ def test_a_bit_that_no_example_needs_is_constant():
         ({"n_bits": 0}, "`n_bits`"),
         ({"loss": "square"}, "`loss` must be one of 'ksh', 'hinge'"),
         ({"iterations": 0}, "`iterations`"),
+        ({"tolerance": -1.0}, "`tolerance`"),
         ({"tree_depth": 0}, "`tree_depth`"),
         ({"learning_rate": 0.0}, "`learning_rate`"),
         ({"n_candidates": 0}, "`n_candidates`"),

@@ -14,7 +14,7 @@ from ..kernels import one_thread
 from ..mapping import HashMapping
 from ..neighbors import Labels
 
-__all__ = ["BatchMethod", "indicators"]
+__all__ = ["BatchMethod", "indicators", "unteachable"]
 
 Matrix = NDArray[np.float32]
 Progress = Callable[[int, int], object]
@@ -35,6 +35,7 @@ class BatchMethod(ABC):
 
     name: ClassVar[str]
     needs_labels: ClassVar[bool] = True
+    nested: ClassVar[bool] = False  # whether a short code is the beginning of a longer one
     history: list[float]
 
     def __init__(self, n_bits: int, seed: int) -> None:
@@ -48,11 +49,11 @@ class BatchMethod(ABC):
         ``progress`` is called with the number of steps done and the number there are at most. The same data and
         the same seed give the same mapping.
         """
+        self.history = []
         vectors = validation.features("X", X)
         if len(vectors) < 2:
             raise InvalidInput(f"{type(self).__name__} learns from at least 2 examples; got {len(vectors)}.")
         labels = self._labels(y, len(vectors))
-        self.history = []
         with one_thread():
             return self.learn(vectors, labels, progress or _nobody)
 
@@ -76,11 +77,9 @@ class BatchMethod(ABC):
                 raise InvalidInput(f"{who}: give `y` with the examples.")
             return None
         labels: Labels = validation.labels("y", y, n)
-        counts = np.unique(labels, return_counts=True)[1] if labels.ndim == 1 else labels.sum(axis=0, dtype=int)
-        if counts.max() == n:
-            raise InvalidInput(f"{who}: give examples of at least 2 classes.")
-        if counts.max() < 2:
-            raise InvalidInput(f"{who}: give at least 2 examples of some class.")
+        wanted = unteachable(labels)
+        if wanted is not None:
+            raise InvalidInput(f"{who}: give {wanted}.")
         return labels
 
     def __repr__(self) -> str:
@@ -90,6 +89,20 @@ class BatchMethod(ABC):
 
 def _nobody(done: int, total: int) -> None:
     """Nobody wants to know."""
+
+
+def unteachable(y: Labels) -> str | None:
+    """Return what labels lack to make some pairs neighbours and others not; None where they do.
+
+    Examples
+    --------
+    >>> unteachable(np.array([3, 3])), unteachable(np.array([3, 3, 4]))
+    ('examples of at least 2 classes', None)
+    """
+    counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else y.sum(axis=0, dtype=int)
+    if counts.max() == len(y):
+        return "examples of at least 2 classes"
+    return "at least 2 examples of some class" if counts.max() < 2 else None
 
 
 def indicators(y: Labels) -> Matrix:

@@ -59,12 +59,13 @@ class LinearLearner(DeepLearner):
     def loss(self) -> nn.Module:
         """Return the loss to minimise."""
 
-    def learn(self, X: NDArray[np.float32], y: Labels, progress: Progress) -> LinearMapping:
+    def learn(self, X: NDArray[np.float32], y: Labels | None, progress: Progress) -> LinearMapping:
         """Go through the data, minibatch by minibatch."""
+        assert y is not None
         mean = X.mean(axis=0, dtype=np.float64)
         length = float(np.sqrt(np.square(X - mean).sum(axis=1).mean())) or 1.0
         Z = torch.from_numpy(((X - mean) / length).astype(np.float32))
-        layer = self._descend(Z, torch.from_numpy(y), progress)
+        layer = self._descend(Z, torch.tensor(y), progress)
         W = layer.weight.detach().double().numpy().T / length
         return LinearMapping(W, layer.bias.detach().double().numpy() - mean @ W)
 
@@ -72,7 +73,7 @@ class LinearLearner(DeepLearner):
         loss, schedule = self.loss(), Schedule("linear")
         layer = self._start(Z.shape[1])
         optimizer = torch.optim.Adam(layer.parameters(), self.learning_rate)
-        generator = self.generator(ORDER)
+        generator = self.torch_generator(ORDER)
         n_batches = max(1, len(Z) // self.batch_size)
         best, waited = float("inf"), 0
         for epoch in range(self.epochs):
@@ -100,6 +101,6 @@ class LinearLearner(DeepLearner):
         """Return random hyperplanes with small outputs: a loss of products is flat at 0 and steep far away."""
         layer = nn.Linear(n_features, self.n_bits)
         with torch.no_grad():
-            layer.weight.normal_(std=_SPREAD, generator=self.generator(FIRST))
+            layer.weight.normal_(std=_SPREAD, generator=self.torch_generator(FIRST))
             layer.bias.zero_()
         return layer

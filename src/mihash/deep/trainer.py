@@ -152,7 +152,7 @@ class Trainer:
         y: ArrayLike | Tensor,
         *,
         held_out: HeldOut | None = None,
-        progress: Callable[[Epoch], None] | None = None,
+        progress: Callable[[int, int], object] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 5,
     ) -> list[Epoch]:
@@ -167,7 +167,8 @@ class Trainer:
         held_out
             What to measure mAP on now and then.
         progress
-            Called after each epoch.
+            Called after each epoch with the number of epochs done and the number there are, as by every `fit`;
+            ``history`` has what is known of them.
         checkpoint
             A file to save to after every ``checkpoint_every`` epochs and at the end. If it is there already, the
             training goes on from it.
@@ -193,7 +194,7 @@ class Trainer:
             if place is not None and (last or number % checkpoint_every == 0):
                 self.save(place)
             if progress is not None:
-                progress(self.history[-1])
+                progress(number, self.epochs)
         return list(self.history)
 
     @torch.no_grad()

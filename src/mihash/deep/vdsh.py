@@ -107,14 +107,15 @@ class VDSH(DeepLearner):
         self.decay = validation.number("decay", decay, above=0)
 
     @torch.no_grad()
-    def learn(self, X: NDArray[np.float32], y: Labels, progress: Progress) -> NetworkMapping:
+    def learn(self, X: NDArray[np.float32], y: Labels | None, progress: Progress) -> NetworkMapping:
         """Go through the data, minibatch by minibatch."""
+        assert y is not None
         mean = X.mean(axis=0, dtype=np.float64)
         spread = float(np.sqrt(np.square(X - mean).mean())) or 1.0
         inputs = torch.from_numpy(((X - mean) / spread).astype(np.float32))
         targets = _targets(y)
         layers = self._start(inputs.shape[1], targets.shape[1])
-        generator = self.generator(ORDER)
+        generator = self.torch_generator(ORDER)
         n_batches = max(1, len(X) // self.batch_size)
         for epoch in range(self.epochs):
             total = 0.0
@@ -136,7 +137,7 @@ class VDSH(DeepLearner):
         return loss
 
     def _start(self, n_features: int, n_classes: int) -> Layers:
-        generator = self.generator(FIRST)
+        generator = self.torch_generator(FIRST)
 
         def matrix(n_in: int, n_out: int, gain: float) -> Tensor:
             W: Tensor = torch.randn(n_in + 1, n_out, generator=generator) * (gain / n_in) ** 0.5

@@ -42,7 +42,7 @@ def train(
     network, seconds = _warmed_up(wanted, images, learn, device, compiled, {} if warm is None else warm)
     network.scale, network.gain = recipe.scale, recipe.gain
     trainer = _trainer(wanted, network, _loss(wanted), recipe.epochs - recipe.warm_up_epochs, device, compiled)
-    history = trainer.fit(images.X[learn], images.y[learn], progress=_print_epoch)
+    history = trainer.fit(images.X[learn], images.y[learn], progress=lambda *_: _print_epoch(trainer.history[-1]))
     seconds["training"] = sum(epoch.seconds for epoch in history)
     start = time.perf_counter()
     outputs = {name: trainer.outputs(images.X[rows]) for name, rows in (("query", query), ("base", base))}
@@ -124,7 +124,9 @@ def _warmed_up(
         loss = deep.ClassificationLoss(wanted.n_bits, int(images.y.max()) + 1, seed=wanted.seed)
         schedule = deep.Schedule("constant", warm_up=0.25)
         trainer = _trainer(wanted, network, loss, recipe.warm_up_epochs, device, compiled, schedule)
-        history = trainer.fit(images.X[rows], images.y[rows], progress=_print_epoch)
+        history = trainer.fit(
+            images.X[rows], images.y[rows], progress=lambda *_: _print_epoch(trainer.history[-1])
+        )
         warm.clear()  # the last one is what the next method needs
         warm[key] = (deep.tensors.arrays_of(network), sum(epoch.seconds for epoch in history))
     if recipe.warm_up_epochs:
