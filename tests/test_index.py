@@ -121,6 +121,48 @@ def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
         again.verify()
 
 
+def test_learning_in_pieces_is_learning(folder, tmp_path, monkeypatch):
+    """Rows left for later are stored and found; in whatever pieces, and after a crash, it is one stream."""
+    X, y = stream()
+    with mihash.OnlineIndex.create(tmp_path / "whole", n_bits=16, theta=0.0) as whole:
+        whole.add(X[:1000], y[:1000])
+        whole.add(X[1000:1050])  # without labels: not learned from
+        whole.add(X[1050:], y[1050:])
+        expected, fingerprint = decisions(whole), whole.current.fingerprint
+    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 250)
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+        assert index.add(X[:1000], y[:1000], at_once=300) == list(range(1000))
+        assert (len(index), index.seen, index.behind) == (1000, 300, 700)
+        assert index.search(X[999:1000], k=1, rescore=1000).keys.tolist() == [[999]]
+        index.add(X[1000:1050], at_once=10)
+        index.add(X[1050:], y[1050:], at_once=1)
+        assert (index.seen, index.behind) == (311, 1189)
+        assert index.learn(0) == 1189
+        index._rehashing.stop()
+        shutil.copytree(folder, tmp_path / "crashed")
+        assert index.learn(600) == 589
+        shutil.copytree(folder, tmp_path / "later")
+        assert index.learn(100) == 489  # the rows without labels among them
+        assert index.seen == 1000
+    for name in ("crashed", "later", "index"):
+        with mihash.OnlineIndex.open(tmp_path / name) as again:
+            assert again.current.fingerprint == fingerprint
+            assert decisions(again) == expected
+            assert again.behind == 0
+            again.verify()
+
+
+def test_compacting_learns_from_what_is_purged(folder):
+    X, _ = stream(600)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X, at_once=100)
+        index.delete(list(range(300, 600)))
+        index.compact()
+        assert (index.seen, index.behind) == (600, 0)
+        with pytest.raises(InvalidInput, match="at_once"):
+            index.add(X, at_once=0)
+
+
 def test_a_learner_that_was_interrupted_is_read_again(folder, monkeypatch):
     X, y = stream(1000)
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:
@@ -563,12 +605,13 @@ class Model(RuleBasedStateMachine):
     def vectors(self, n):
         return self.rng.standard_normal((n, 5)).astype(self.dtype).astype(np.float32)
 
-    @rule(n=st.integers(1, 90), named=st.booleans())
-    def add(self, n, named):
+    @rule(n=st.integers(1, 90), named=st.booleans(), at_once=st.none() | st.integers(1, 50))
+    def add(self, n, named, at_once):
         X, colours = self.vectors(n), self.rng.integers(0, 3, n).tolist()
         names = [f"n{i}" if named else 10**6 + i for i in range(self.fresh, self.fresh + n)]
         self.fresh += n
-        assert self.index.add(X, keys=names, metadata=[{"colour": c} for c in colours]) == names
+        metadata = [{"colour": c} for c in colours]
+        assert self.index.add(X, keys=names, metadata=metadata, at_once=at_once) == names
         self.items |= {name: (x, c) for name, x, c in zip(names, X, colours, strict=True)}
 
     @rule(share=st.floats(0, 1))
@@ -813,6 +856,9 @@ def test_running_numbers_pass_over_keys_that_are_taken(folder):
         assert index.add(X[6:7]) == [101]
         index.verify()
         assert index.search(X[6:7], k=1, rescore=20).keys.tolist() == [[101]]
+        index.add(X[7:9], keys=[2**63 - 1, 2**62])  # from there on keys do not move the numbers
+        assert index.add(X[9:12]) == [104, 105, 106]
+        index.verify()
 
 
 def test_the_ways_to_search_agree_and_are_chosen_anew_for_each_version(tmp_path, monkeypatch):

@@ -144,6 +144,7 @@ class OnlineIndex:
         metadata: Metadata = None,
         *,
         source: tuple[str, int] | None = None,
+        at_once: int | None = None,
     ) -> list[Key]:
         """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
 
@@ -161,15 +162,54 @@ class OnlineIndex:
             A dictionary for each row, to filter by and to get back.
         source
             A name and a position up to which it was read, committed with the rows; see `position`.
+        at_once
+            From how many rows to learn before it returns; call `learn` for the others. By default from all.
         """
+        if at_once is not None:
+            at_once = validation.integer("at_once", at_once, minimum=1)
         with self._writing:
             stream = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
             labels = self._checked(stream, vectors, y)
             with self._journal.consistent(InvalidInput):
                 names, stored = self._table.add(vectors, keys, labels, metadata, source)
-                self._learn(stored, labels)
+                self._journal.keep(stored, labels)
+                self._learn(at_once)
             return names
+
+    def learn(self, n: int | None = None) -> int:
+        """Learn from rows that `add` has left for later, the oldest first; return how many are left.
+
+        Storing takes a fiftieth of the time of learning: whoever must not be held up long learns in pieces. Where
+        the index is closed before, the rest is learned when it is opened.
+
+        Parameters
+        ----------
+        n
+            From how many; by default from all.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+        >>> with mihash.OnlineIndex.create(folder.name, n_bits=32) as index:
+        ...     keys = index.add(X, at_once=400)
+        ...     print(len(index), index.seen, index.learn(400), index.learn(), index.seen)
+        1000 400 200 0 1000
+        >>> folder.cleanup()
+        """
+        n = None if n is None else validation.integer("n", n, minimum=0)
+        with self._writing:
+            self._ready()
+            with self._journal.consistent():
+                self._learn(n)
+            return self._journal.n_behind
+
+    @property
+    def behind(self) -> int:
+        """How many rows are stored and were not learned from yet."""
+        return self._journal.n_behind
 
     def update(
         self, keys: ArrayLike | Key, X: ArrayLike, y: ArrayLike | None = None, metadata: Metadata = None
@@ -187,7 +227,8 @@ class OnlineIndex:
                 _, stored = self._table.update(
                     [keys] if isinstance(keys, int | str) else keys, vectors, labels, metadata
                 )
-                self._learn(stored, labels)
+                self._journal.keep(stored, labels)
+                self._learn()
 
     def delete(self, keys: ArrayLike | Key) -> int:
         """Remove items by key and return how many; an unknown key raises `UnknownName`, and nothing is removed."""
@@ -432,6 +473,7 @@ class OnlineIndex:
         with self._writing, self._rehashing.building:
             self._ready()
             with self._journal.consistent(), self._table.database.lock, self._table.loaded_again():
+                self._learn()  # from the rows to be purged, too
                 with self._table.database.write() as connection:
                     self._journal.checkpoint(connection, kept=1)  # older ones would need the purged rows
                     fresh = self._table.compact(connection)
@@ -493,10 +535,10 @@ class OnlineIndex:
         labels: NDArray[Any] = validation.labels("y", y, len(vectors))
         return stream.check(vectors, labels)[1]
 
-    def _learn(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
+    def _learn(self, n: int | None = None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""
         try:
-            for _ in self._journal.learn(vectors, labels):
+            for _ in self._journal.learn(n):
                 if self._table.edition is None:
                     self._build_first()
                 else:

@@ -6,9 +6,10 @@ the newest one is read, and the rows after it are learned from once more.
 
 import sqlite3
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,22 @@ CHECKPOINT_ROWS = 16_384
 _KEPT = 2
 
 Labels = NDArray[Any] | None
+
+
+class _Rows(NamedTuple):
+    """Rows that are stored and were not learned from yet, and the number of the last one."""
+
+    vectors: NDArray[np.float32]
+    labels: Labels
+    last: int
+
+    def split(self, n: int) -> "tuple[_Rows, _Rows | None]":
+        """Return the first n rows, and the others if there are any."""
+        left = len(self.vectors) - n
+        if left <= 0:
+            return self, None
+        head, tail = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
+        return _Rows(self.vectors[:n], head, self.last - left), _Rows(self.vectors[n:], tail, self.last)
 
 
 class Journal:
@@ -47,6 +64,8 @@ class Journal:
         self._learned = 0  # rows since the last checkpoint
         self._through = -1  # the last row that was learned from, or passed over
         self._seen = 0  # examples, up to the last call that has ended
+        self._behind: deque[_Rows] = deque()
+        self.n_behind = 0  # rows in it
 
     @property
     def known(self) -> Stream | None:
@@ -60,7 +79,7 @@ class Journal:
 
     @property
     def stream(self) -> Stream:
-        """The stream after every row that is stored, read from the disk where need be."""
+        """The stream after every row that is stored and not kept for later, read from the disk where need be."""
         with self._lock:
             if self._stream is None:
                 self._pending.clear()
@@ -70,25 +89,45 @@ class Journal:
                 self.flush()
             return self._stream
 
-    def learn(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[None]:
-        """Learn from the newest stored rows, pausing where a mapping was accepted and written down."""
+    def keep(self, vectors: NDArray[np.float32], labels: Labels) -> None:
+        """Have the newest stored rows learned from, in their turn; a crash before is one before a checkpoint."""
+        if len(vectors):
+            self._behind.append(_Rows(vectors, labels, self._table.last))
+            self.n_behind += len(vectors)
+
+    def learn(self, n: int | None = None) -> Iterator[None]:
+        """Learn from rows that were kept, the oldest first, pausing where a mapping was accepted and written down.
+
+        From all of them, or from n.
+        """
         stream = self.stream
-        self._through = self._table.last
-        if len(vectors) and (labels is not None or self._table.label_kind is None):
-            healthy = stream.failure is None
-            for event in stream.feed(vectors, labels):
-                self._pending.append(event)
-                if event.mapping is not None:
-                    self.flush()
-                    yield
-            if healthy and stream.failure is not None:
-                reason = f"The rows are stored, but learning has stopped: {stream.failure}"
-                warnings.warn(reason, RuntimeWarning, stacklevel=4)
-            self._learned += len(vectors)
-            self._seen = stream.seen
+        left = self.n_behind if n is None else min(n, self.n_behind)
+        while left > 0 and self._behind:
+            rows, rest = self._behind.popleft().split(left)
+            if rest is not None:
+                self._behind.appendleft(rest)
+            left -= len(rows.vectors)
+            self.n_behind -= len(rows.vectors)
+            yield from self._learn(stream, rows)
         if self._learned >= CHECKPOINT_ROWS:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)
+
+    def _learn(self, stream: Stream, rows: _Rows) -> Iterator[None]:
+        self._through = rows.last
+        if rows.labels is None and self._table.label_kind is not None:
+            return
+        healthy = stream.failure is None
+        for event in stream.feed(rows.vectors, rows.labels):
+            self._pending.append(event)
+            if event.mapping is not None:
+                self.flush()
+                yield
+        if healthy and stream.failure is not None:
+            reason = f"The rows are stored, but learning has stopped: {stream.failure}"
+            warnings.warn(reason, RuntimeWarning, stacklevel=5)
+        self._learned += len(rows.vectors)
+        self._seen = stream.seen
 
     def request(self) -> None:
         """Accept the current mapping, and write that down."""
@@ -124,8 +163,10 @@ class Journal:
         self._learned = 0
 
     def forget(self) -> None:
-        """Have the stream read again from the disk at the next need."""
+        """Have the stream read again from the disk at the next need, with the rows that were kept."""
         self._stream = None
+        self._behind.clear()
+        self.n_behind = 0
 
     @contextmanager
     def consistent(self, *refusals: type[MIHashError]) -> Iterator[None]:
