@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, DuplicateKey, InvalidInput, MIHashError, UnknownName
+from ..errors import CorruptStore, InvalidInput, MIHashError, UnknownName
 from ..mapping import HashMapping
 from ..search import as_method
 from .answers import Answers, Hits, Question
@@ -273,12 +273,14 @@ class SQLiteTable:
         return len(gone)
 
     def _next(self, connection: sqlite3.Connection, named: bool) -> int:
-        """Return the next sequence number; where it is to be a key as well, one above the keys that are taken."""
+        """Return the next sequence number; where it is to be a key as well, one above the keys that are taken.
+
+        Keys from 2^62 on do not count: above the largest there would be no number left.
+        """
         if not named or self.setting("plain_keys"):
             return self.last + 1
-        (top,) = connection.execute("SELECT coalesce(max(key), -1) FROM item WHERE key < ''").fetchone()
-        if top >= _LARGEST:
-            raise DuplicateKey(f"No running number is above the key {top}: give the new rows keys of your own.")
+        query = "SELECT coalesce(max(key), -1) FROM item WHERE key < ?"  # texts are above every number
+        (top,) = connection.execute(query, (_LARGEST,)).fetchone()
         return max(self.last, int(top)) + 1
 
     def _remove(self, connection: sqlite3.Connection, gone: list[int], fresh: dict[str, Any]) -> None:
