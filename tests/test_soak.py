@@ -1,5 +1,6 @@
 """The soaks in small, as the commands that run them: `python -m soak` finds no fault."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,9 @@ def test_no_answer_mixes_versions():
 def test_a_service_under_load():
     printed = soak("service", "--items", 2000, "--seconds", 20, "--clients", 5, "--pause", 0.1)
     assert "Errors: 0" in printed
-    assert "3 rehashes" in printed
+    rehashes = re.search(r"(\d+) rehashes", printed)
+    assert rehashes is not None
+    assert int(rehashes[1]) >= 3
 
 
 def test_latency_is_measured_and_not_judged():

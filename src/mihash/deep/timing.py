@@ -37,9 +37,16 @@ def milliseconds(work: Callable[[], object], device: str | torch.device, repeats
 
 
 def loss_milliseconds(
-    loss: nn.Module, n_bits: int, batch_size: int = 256, n_classes: int = 10, device: str | torch.device = "cpu"
+    loss: nn.Module,
+    n_bits: int,
+    batch_size: int = 256,
+    n_classes: int = 10,
+    device: str | torch.device = "cpu",
+    graphed: bool = False,
 ) -> float:
     """Return the median time of a loss and its gradient for a minibatch of random codes, in milliseconds.
+
+    Replayed as a CUDA graph if ``graphed`` is true, where the loss can be (`mihash.deep.graphs`).
 
     Examples
     --------
@@ -51,6 +58,8 @@ def loss_milliseconds(
     codes = torch.randn(batch_size, n_bits, generator=generator).tanh().to(device).requires_grad_()
     labels = torch.randint(0, n_classes, (batch_size,), generator=generator).to(device)
     loss = loss.to(device)
+    if graphed and getattr(loss, "recordable", True):
+        torch.cuda.make_graphed_callables(loss, (codes.detach().clone().requires_grad_(), labels.clone()))
 
     def work() -> None:
         codes.grad = None

@@ -57,7 +57,7 @@ def _run_all(runs: list[Run], images: Images, options: argparse.Namespace) -> No
         if options.limit and began - start + 1.2 * longest > options.limit:
             print("The time is up; start again for the rest.")
             return
-        result, codes = train(wanted, images, options.device, options.compile, warm)
+        result, codes = train(wanted, images, options.device, warm)
         options.out.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(path.with_suffix(".npz"), **codes)  # type: ignore[arg-type]
         write_result(path, result)
@@ -90,7 +90,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tag", default="", help="what to add to the names of results")
     parser.add_argument("--validate", action="store_true", help="choose parameters: leave the test images alone")
     parser.add_argument("--limit", type=float, default=0, help="start no run that may end after so many seconds")
-    parser.add_argument("--compile", action="store_true", help="compile the network")
     parser.add_argument("--time-loss", action="store_true", help="only time the losses and a training step")
     parser.add_argument("--score", action="store_true", help="only measure mAP of the codes in the folder")
     return parser

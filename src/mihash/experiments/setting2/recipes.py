@@ -23,8 +23,8 @@ class Recipe:
         Of the training and its augmentation.
     warm_up_rate, learning_rate
         The learning rate as a classifier, and that of the hashing loss.
-    scale, n_bins
-        MIHash: A of the relaxed codes, and K of the histograms as a share of b.
+    scale, n_bins, memory
+        MIHash: A of the relaxed codes, K of the histograms as a share of b, and how many earlier codes are kept.
     gain, quantization, margin
         DPSH and DTSH: what logits are multiplied by, and the weight of the quantisation error; DTSH: the margin as
         a share of b.
@@ -43,6 +43,7 @@ class Recipe:
     warm_up_rate: float = 0.2
     scale: float | None = None
     n_bins: float | None = None
+    memory: int = 0
     gain: float = 1.0
     quantization: float | None = None
     margin: float | None = None

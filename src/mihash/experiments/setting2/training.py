@@ -18,7 +18,7 @@ N_VALIDATION = 5000
 
 
 def train(
-    wanted: Run, images: Images, device: str, compiled: bool = False, warm: dict[Any, Any] | None = None
+    wanted: Run, images: Images, device: str, warm: dict[Any, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Train, encode and measure; return the result, and the codes with their classes.
 
@@ -30,8 +30,6 @@ def train(
         CIFAR-10, or something small of its shape.
     device
         Where to train.
-    compiled
-        Whether to compile the network.
     warm
         Warmed-up networks by what they depend on: methods of one length and seed share theirs.
     """
@@ -39,9 +37,9 @@ def train(
 
     learn, query, base = _split(images, wanted.validate)
     recipe, start = wanted.recipe, time.perf_counter()
-    network, seconds = _warmed_up(wanted, images, learn, device, compiled, {} if warm is None else warm)
+    network, seconds = _warmed_up(wanted, images, learn, device, {} if warm is None else warm)
     network.scale, network.gain = recipe.scale, recipe.gain
-    trainer = _trainer(wanted, network, _loss(wanted), recipe.epochs - recipe.warm_up_epochs, device, compiled)
+    trainer = _trainer(wanted, network, _loss(wanted), recipe.epochs - recipe.warm_up_epochs, device)
     history = trainer.fit(images.X[learn], images.y[learn], progress=lambda *_: _print_epoch(trainer.history[-1]))
     seconds["training"] = sum(epoch.seconds for epoch in history)
     start = time.perf_counter()
@@ -72,21 +70,23 @@ def train(
     return result, codes
 
 
-def time_loss(images: Images, device: str) -> dict[str, float]:
-    """Return milliseconds of each loss for 256 x 64 bits, and of a training step with MIHash."""
+def time_loss(images: Images, device: str) -> dict[str, Any]:
+    """Return milliseconds of each loss for 256 x 64 bits, of a training step with it, and the loss's share of it.
+
+    On a GPU twice: launched one by one, and replayed as CUDA graphs, where the loss can be.
+    """
     from ... import deep
 
-    times = {
-        f"{name} loss, 256 x 64 bits": deep.timing.loss_milliseconds(
-            _loss(Run(name, 64, 0, recipe)), 64, 256, device=device
-        )
-        for name, recipe in RECIPES.items()
-    }
-    wanted = Run("mihash", 64, 0, replace(RECIPES["mihash"], batch_size=256))
-    network = _network(wanted)
-    network.scale = wanted.recipe.scale
-    trainer = _trainer(wanted, network, _loss(wanted), 1, device, compiled=False)
-    times["training step, 256 x 64 bits"] = trainer.step_milliseconds(images.X[:5000], images.y[:5000])
+    times: dict[str, Any] = {"device": deep.timing.device_name(device), "torch": version("torch")}
+    for name, recipe in RECIPES.items():
+        wanted = Run(name, 64, 0, replace(recipe, batch_size=256))
+        for graphed in (False, True) if device.startswith("cuda") else (False,):
+            network, loss = _network(wanted), _loss(wanted)
+            network.scale, network.gain = recipe.scale, recipe.gain
+            trainer = _trainer(wanted, network, loss, 1, device, graphed=graphed)
+            step = trainer.step_milliseconds(images.X[:5000], images.y[:5000])
+            alone = deep.timing.loss_milliseconds(_loss(wanted), 64, 256, device=device, graphed=graphed)
+            times[f"{name}, graphs" if graphed else name] = {"loss": alone, "step": step, "share": alone / step}
     return times
 
 
@@ -111,19 +111,19 @@ def _network(wanted: Run) -> Any:
 
 
 def _warmed_up(
-    wanted: Run, images: Images, rows: NDArray[np.int64], device: str, compiled: bool, warm: dict[Any, Any]
+    wanted: Run, images: Images, rows: NDArray[np.int64], device: str, warm: dict[Any, Any]
 ) -> tuple[Any, dict[str, float]]:
     """Return a network trained as a classifier, and how long that took."""
     from ... import deep
 
     recipe, network = wanted.recipe, _network(wanted)
-    own = ("learning_rate", "epochs", "scale", "n_bins", "gain", "quantization", "margin")
+    own = ("learning_rate", "epochs", "scale", "n_bins", "memory", "gain", "quantization", "margin")
     shared = tuple((name, value) for name, value in asdict(recipe).items() if name not in own)
     key = (wanted.n_bits, wanted.seed, wanted.validate, shared)
     if recipe.warm_up_epochs and key not in warm:
         loss = deep.ClassificationLoss(wanted.n_bits, int(images.y.max()) + 1, seed=wanted.seed)
         schedule = deep.Schedule("constant", warm_up=0.25)
-        trainer = _trainer(wanted, network, loss, recipe.warm_up_epochs, device, compiled, schedule)
+        trainer = _trainer(wanted, network, loss, recipe.warm_up_epochs, device, schedule)
         history = trainer.fit(
             images.X[rows], images.y[rows], progress=lambda *_: _print_epoch(trainer.history[-1])
         )
@@ -142,8 +142,8 @@ def _trainer(
     loss: Any,
     epochs: int,
     device: str,
-    compiled: bool,
     schedule: Any = None,
+    graphed: bool = True,
 ) -> Any:
     from ... import deep
 
@@ -158,7 +158,7 @@ def _trainer(
         weight_decay=recipe.weight_decay,
         schedule=deep.Schedule("linear", warm_up=0.05) if schedule is None else schedule,
         augmentation=deep.Augmentation(shift=recipe.shift, cutout=recipe.cutout),
-        compiled=compiled,
+        graphed=graphed and device.startswith("cuda"),
         device=device,
         seed=wanted.seed + (0 if schedule is None else 10_000),
     )
@@ -169,7 +169,8 @@ def _loss(wanted: Run) -> Any:
 
     recipe, b = wanted.recipe, wanted.n_bits
     if wanted.method == "mihash":
-        return deep.MutualInformationLoss(b, None if recipe.n_bins is None else max(1, round(recipe.n_bins * b)))
+        n_bins = None if recipe.n_bins is None else max(1, round(recipe.n_bins * b))
+        return deep.MutualInformationLoss(b, n_bins, memory=recipe.memory)
     if wanted.method == "dpsh":
         return deep.DPSHLoss(b, recipe.quantization or 0.0)
     margin = None if recipe.margin is None else recipe.margin * b

@@ -1,0 +1,47 @@
+"""CUDA graphs: a minibatch's way through the network and back, recorded once and replayed.
+
+A small network's kernels take less time than it takes to launch them one by one. A replay launches all of them at
+once.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["recorded"]
+
+
+@contextlib.contextmanager
+def recorded(network: nn.Module, loss: nn.Module, batch: Tensor, labels: Tensor, precise: bool) -> Iterator[None]:
+    """Replay the network, and the loss where it can be recorded, for minibatches like this one while in here.
+
+    Parameters
+    ----------
+    network, loss
+        On a CUDA device, in training mode. Their parameters and buffers are left as they are. A loss whose
+        ``recordable`` is False, because its work depends on what is in a minibatch, is called as before.
+    batch, labels
+        A minibatch: later ones must have its shapes.
+    precise
+        Whether the network runs in float32, not under autocast to bfloat16.
+    """
+    buffers = [b for module in (network, loss) for b in module.buffers()]
+    before = [b.clone() for b in buffers]
+    modules: list[nn.Module] = [network]
+    with torch.autocast("cuda", torch.bfloat16, enabled=not precise, cache_enabled=False):
+        with torch.no_grad():
+            outputs = network(batch)
+        samples: list[tuple[Tensor, ...]] = [(batch.clone(memory_format=torch.preserve_format),)]
+        if getattr(loss, "recordable", True):
+            modules.append(loss)
+            samples.append((outputs.detach().clone().requires_grad_(), labels.clone()))
+        torch.cuda.make_graphed_callables(tuple(modules), tuple(samples))
+    for buffer, value in zip(buffers, before, strict=True):
+        buffer.copy_(value)  # what warming up and recording did to them
+    try:
+        yield
+    finally:
+        for module in modules:
+            del module.forward  # the class's own again
