@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 D = 8
+OPTIONS = {"n_bits": 16, "interval": 50, "reservoir_size": 200}
 
 
 def rows(n, seed=0, classes=4):

@@ -107,8 +107,8 @@ class Journal:
             if rest is not None:
                 self._behind.appendleft(rest)
             left -= len(rows.vectors)
-            self.n_behind -= len(rows.vectors)
             yield from self._learn(stream, rows)
+            self.n_behind -= len(rows.vectors)
         if self._learned >= CHECKPOINT_ROWS:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)

@@ -4,9 +4,7 @@ import pytest
 
 import mihash
 from mihash.service import Running
-from over_http import Caller, rows
-
-OPTIONS = {"n_bits": 16, "interval": 50, "reservoir_size": 200}
+from over_http import OPTIONS, Caller, rows
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +35,7 @@ def served(running):
         metadata = [{"row": i, "even": i % 2 == 0} if i % 3 else None for i in range(600)]
         body = {"vectors": X.tolist(), "labels": y.tolist(), "metadata": metadata}
         assert call.post("/v1/items", body).status == 201
+        service.service.index.learn()
         service.service.index.wait()
         yield call
 

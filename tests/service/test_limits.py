@@ -105,7 +105,7 @@ def test_a_client_that_leaves_in_the_middle(small):
             connection.sendall(text)
     time.sleep(0.2)
     assert small.get("/health").status == 200
-    assert small.running.service.bodies._held == 0
+    assert small.running.service.bodies.held == 0
 
 
 def test_a_client_that_does_not_take_its_answer(running):
@@ -217,6 +217,84 @@ def test_a_search_that_takes_too_long_is_no_change(running, monkeypatch):
         assert (answer.status, answer.code) == (504, "timeout")
         assert "made" not in answer.message
         assert "is lost" in answer.message
+
+
+def test_large_bodies_are_read_apart(running):
+    """While large bodies are read, or wait for that, everything else is answered."""
+    X, _ = rows(4000)
+    large = json.dumps({"vectors": X.tolist()}).encode()
+    with running() as service:
+        call = Caller(service).ready()
+        call.post("/v1/items", ROW)
+        plug = Plug(service.service.reading)
+        answers = []
+        asked = [("/v1/items", large), ("/v1/search", large), ("/v1/delete", b'{"keys": []}'.ljust(70_000))]
+        waiting = [
+            threading.Thread(target=lambda each=each: answers.append(call.post(*each).status)) for each in asked
+        ]
+        for thread in waiting:
+            thread.start()
+        while service.service.reading.inside < 4:
+            time.sleep(0.01)
+        for address in ("/health", "/ready", "/v1/stats", "/metrics", "/v1/items/0"):
+            assert call.get(address).status == 200
+        assert call.post("/v1/search", ROW).status == 200
+        assert call.post("/v1/search", {"key": 0}).status == 200
+        assert call.post("/v1/items", ROW).status == 201
+        assert not answers
+        plug.pull()
+        for thread in waiting:
+            thread.join()
+        assert sorted(answers) == [200, 200, 201]
+
+
+def test_a_body_is_held_until_its_work_has_ended(running, monkeypatch):
+    """An answer that came too late for the client is no reason to take more bodies than are allowed."""
+    limits = Limits(timeout_s=0.3, max_body=1000, bodies=1)
+    with running(limits=limits) as service:
+        call, bodies = Caller(service).ready(), service.service.bodies
+        go_on = threading.Event()
+        index = service.service.index
+        add = index.add
+        monkeypatch.setattr(index, "add", lambda *given, **more: (go_on.wait(20), add(*given, **more))[1])
+        body = json.dumps(ROW).encode().ljust(900)
+        assert call.post("/v1/items", body).code == "timeout"  # it is being made
+        assert bodies.held == 900
+        assert call.post("/v1/items", body).code == "busy"
+        small = json.dumps(ROW).encode()
+        answer = call.post("/v1/items", small)  # this one had not begun, and is forgotten
+        assert (answer.code, "nothing was done" in answer.message) == ("timeout", True)
+        assert bodies.held == 900
+        go_on.set()
+        end = time.monotonic() + 20
+        while bodies.held and time.monotonic() < end:
+            time.sleep(0.01)
+        assert bodies.held == 0
+        assert call.post("/v1/items", body).status == 201
+
+
+def test_a_large_add_holds_nobody_up(running, monkeypatch):
+    """It is stored at once and answered; other changes come between the pieces in which it is learned from."""
+    X, _ = rows(3000)
+    with running(limits=Limits(piece=500, rows=3000)) as service:
+        call, index = Caller(service).ready(), service.service.index
+        learn = index.learn
+        monkeypatch.setattr(index, "learn", lambda n: (time.sleep(0.3), learn(n))[1])
+        answer = call.post(f"/v1/items?features={D}", X.tobytes(), kind=FLOATS)
+        assert answer.body == {"added": 3000, "keys": [0, 2999], "items": 3000}
+        assert call("DELETE", "/v1/items/5").status == 200
+        answer = call.post("/v1/search", {"vectors": [X[2999].tolist()], "rescore": 3000, "k": 1})
+        assert answer.body["results"][0]["keys"] == [2999]
+        answer = call.post("/v1/items", {"vectors": X[:2900].tolist()})
+        assert 0 < call.get("/v1/stats").body["behind"] < 3000  # still learning, so those came between
+        assert (answer.status, answer.code) == (503, "busy")
+        assert "wait to be learned from" in answer.message
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60
+        end = time.monotonic() + 60
+        while index.behind and time.monotonic() < end:
+            time.sleep(0.02)
+        assert index.seen == 3000
+        assert call.post("/v1/items", {"vectors": X[:2900].tolist()}).status == 201
 
 
 def test_only_changes_are_waited_for_at_the_end():

@@ -15,8 +15,8 @@ import pytest
 import mihash
 from mihash.client import Client
 from mihash.errors import MIHashError, ServiceError, StoreLocked
-from mihash.service import Running
-from over_http import Caller, rows
+from mihash.service import Limits, Running
+from over_http import OPTIONS, Caller, rows
 
 
 def test_ready_only_once_it_is_open(tmp_path):
@@ -91,6 +91,27 @@ def test_what_was_accepted_is_finished(running):
     assert service.service.state == "closed"
     with mihash.OnlineIndex.open(service.folder) as index:
         assert len(index) == 20
+
+
+def test_the_end_comes_between_two_pieces_of_a_large_add(running):
+    """What is stored is acknowledged; what was not learned from it yet is learned after the next start."""
+    X, _ = rows(5000)
+    with running(limits=Limits(piece=50)) as service:
+        call = Caller(service).ready()
+        answer = call.post("/v1/items?features=8", X.tobytes(), kind="application/octet-stream")
+        assert answer.body["added"] == 5000
+        assert service.service.index.behind > 1000
+        begin = time.monotonic()
+        service.stop()
+        left, took_s = service.service.index.behind, time.monotonic() - begin
+    assert left > 0, took_s
+    with running(folder=service.folder) as again:
+        stats = Caller(again).ready().get("/v1/stats").body
+        assert (stats["items"], stats["seen"], stats["behind"]) == (5000, 5000, 0)
+        fingerprint = again.service.index.current.fingerprint
+    with mihash.OnlineIndex.create(service.folder.with_name("whole"), **OPTIONS) as whole:
+        whole.add(X)
+        assert whole.current.fingerprint == fingerprint
 
 
 @contextmanager

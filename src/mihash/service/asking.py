@@ -40,11 +40,21 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
     service = service_of(request)
     kind = media_type(request)
     async with service.bodies.read(request) as body:
-        return respond(await service.search(lambda index: _answer(service, index, kind, body, query)))
+        vectors, key, wanted = await service.read(lambda index: _question(index, kind, body.data, query), body)
+        return respond(await service.search(lambda index: _answer(service, index, vectors, key, wanted), body))
 
 
-def _answer(service: Service, index: OnlineIndex, kind: str, body: bytes, query: SearchQuery) -> bytes:
-    vectors, own, wanted = _question(index, kind, body, query)
+def _answer(
+    service: Service,
+    index: OnlineIndex,
+    vectors: NDArray[np.float32] | None,
+    own: Key | None,
+    wanted: SearchOptions,
+) -> bytes:
+    if own is not None:
+        item = index.get(own)
+        vectors, own = item.vector[None], item.key
+    assert vectors is not None
     n, most = len(vectors), service.limits.results
     if wanted.radius is None and n * max(wanted.k, wanted.rescore) > most:
         raise Problem(
@@ -64,16 +74,13 @@ def _answer(service: Service, index: OnlineIndex, kind: str, body: bytes, query:
 
 def _question(
     index: OnlineIndex, kind: str, body: bytes, query: SearchQuery
-) -> tuple[NDArray[np.float32], Key | None, SearchOptions]:
-    """Return the queries, the stored item that they are of, if any, and the options."""
+) -> tuple[NDArray[np.float32] | None, Key | None, SearchOptions]:
+    """Return the queries, or the key of the stored item that is one, and the options."""
     if kind == JSON:
         if query.model_fields_set:
             raise Problem(422, "invalid_input", "With JSON the options stand in the body, not in the address.")
         wanted = SearchBody.model_validate_json(body)
-        if wanted.key is None:
-            return checked(index, wanted.vectors), None, wanted
-        item = index.get(wanted.key)
-        return item.vector[None], item.key, wanted
+        return None if wanted.vectors is None else checked(index, wanted.vectors), wanted.key, wanted
     vectors = vectors_of(index, kind, body, query.features)
     given: dict[str, Any] = query.model_dump(exclude_none=True, exclude={"features"})
     if query.where is not None:

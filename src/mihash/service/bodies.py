@@ -5,8 +5,10 @@ JSON, an ``.npy`` file (application/x-npy), or plain little-endian float32 numbe
 
 import asyncio
 import io
+import threading
 import warnings
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +20,7 @@ from .. import validation
 from .limits import Limits
 from .problems import Problem, busy
 
-__all__ = ["FLOATS", "JSON", "NPY", "Bodies", "media_type", "read_floats", "read_npy"]
+__all__ = ["FLOATS", "JSON", "NPY", "Bodies", "Body", "media_type", "read_floats", "read_npy"]
 
 JSON, NPY, FLOATS = "application/json", "application/x-npy", "application/octet-stream"
 
@@ -36,6 +38,29 @@ def media_type(request: Request) -> str:
     return found
 
 
+class Body:
+    """The body of a request; it is held until the request and everything that works on it have ended."""
+
+    def __init__(self, bodies: "Bodies") -> None:
+        self._bodies, self._n_users = bodies, 1
+        self.data, self.n_bytes = b"", 0
+
+    def grow(self, n: int) -> None:
+        """Hold more bytes."""
+        self.n_bytes += n
+        self._bodies.hold(n)
+
+    def needed_until(self, future: "Future[Any]") -> None:
+        """Hold it until a job has ended, whoever still waits for that."""
+        self._bodies.count(self, 1)
+        future.add_done_callback(lambda _: self._bodies.count(self, -1))
+
+    def used(self, by: int) -> bool:
+        """Count who needs it; tell whether nobody does any more."""
+        self._n_users += by
+        return self._n_users == 0
+
+
 class Bodies:
     """Reads bodies, and knows how much of them is held.
 
@@ -47,18 +72,31 @@ class Bodies:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._held = 0
+        self._lock = threading.Lock()  # jobs end in threads
+        self.held = 0
 
     @asynccontextmanager
-    async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """Give the body of a request; it counts as held until the end."""
-        held = [0]
+    async def read(self, request: Request) -> AsyncIterator[Body]:
+        """Give the body of a request; it is held until the end, and until the jobs that need it have ended."""
+        body = Body(self)
         try:
-            yield await self._collected(request, held)
+            body.data = await self._collected(request, body)
+            yield body
         finally:
-            self._held -= held[0]
+            self.count(body, -1)
 
-    async def _collected(self, request: Request, held: list[int]) -> bytes:
+    def hold(self, n: int) -> None:
+        """Hold more bytes."""
+        with self._lock:
+            self.held += n
+
+    def count(self, body: Body, by: int) -> None:
+        """Count who needs a body, and let it go when nobody does."""
+        with self._lock:
+            if body.used(by):
+                self.held -= body.n_bytes
+
+    async def _collected(self, request: Request, body: Body) -> bytes:
         limits, parts = self._limits, []
         most = min(limits.max_json, limits.max_body) if media_type(request) == JSON else limits.max_body
         declared = request.headers.get("content-length", "0")
@@ -67,11 +105,10 @@ class Bodies:
         try:
             async with asyncio.timeout(limits.body_s):
                 async for part in request.stream():
-                    held[0] += len(part)
-                    self._held += len(part)
-                    if held[0] > most:
+                    body.grow(len(part))
+                    if body.n_bytes > most:
                         raise self._too_large(most)
-                    if self._held > limits.bodies * limits.max_body:
+                    if self.held > limits.bodies * limits.max_body:
                         raise busy("Too many large requests at a time; nothing was done with this one.")
                     parts.append(part)
         except TimeoutError:

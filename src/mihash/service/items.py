@@ -23,8 +23,6 @@ router = APIRouter(tags=["items"])
 
 InPath = Annotated[str, Path(description="A key; in double quotes it is a text, even where it reads as a number.")]
 
-_SMALL = 65_536  # bytes that are read at once, where larger ones would hold up other requests
-
 
 @router.post(
     "/v1/items",
@@ -36,26 +34,22 @@ _SMALL = 65_536  # bytes that are read at once, where larger ones would hold up 
 async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response:
     """Store vectors and learn from them; they are on the disk, and found, when the answer comes.
 
-    All of a request is stored, or nothing. JSON takes keys, labels and metadata; raw vectors are numbered.
+    All of a request is stored, or nothing. From more than 500 rows the index goes on learning after the answer.
+    JSON takes keys, labels and metadata; raw vectors are numbered.
     """
     service = service_of(request)
     kind = media_type(request)
     async with service.bodies.read(request) as body:
 
         def read(index: OnlineIndex) -> tuple[NDArray[np.float32], dict[str, Any]]:
-            found = _items(index, kind, body, query)
+            found = _items(index, kind, body.data, query)
             n, most = len(found[0]), service.limits.rows
             if n > most:
                 raise Problem(422, "invalid_input", f"A request may add {most:,} rows; got {n:,}: send in parts.")
             return found
 
-        vectors, more = await _read(service, body, read)
-        return respond(await service.change(lambda index: _add(service, index, vectors, more)), 201)
-
-
-async def _read(service: Service, body: bytes, read: Any) -> Any:
-    """Read a body: a small one here, a large one in a thread."""
-    return read(service.index) if len(body) <= _SMALL else await service.look(read)
+        vectors, more = await service.read(read, body)
+        return respond(await service.change(lambda index: _add(service, index, vectors, more), body), 201)
 
 
 def _items(
@@ -84,8 +78,7 @@ def checked(index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
 def _add(
     service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]
 ) -> dict[str, Any]:
-    keys = index.add(vectors, **more)
-    service.metrics.rows.add(len(keys))
+    keys = service.add(index, vectors, **more)
     numbered = more.get("keys") is None
     return {"added": len(keys), "keys": [keys[0], keys[-1]] if numbered else keys, "items": len(index)}
 
@@ -126,8 +119,8 @@ async def delete_several(request: Request) -> Response:
     if media_type(request) != JSON:
         raise Problem(415, "unsupported_type", f"The Content-Type must be {JSON}.")
     async with service.bodies.read(request) as body:
-        keys = (await _read(service, body, lambda _: DeleteBody.model_validate_json(body))).keys
-        return respond(await service.change(lambda index: _delete(index, keys)))
+        keys = (await service.read(lambda _: DeleteBody.model_validate_json(body.data), body)).keys
+        return respond(await service.change(lambda index: _delete(index, keys), body))
 
 
 def _delete(index: OnlineIndex, keys: list[Key]) -> dict[str, int]:

@@ -42,7 +42,11 @@ class Limits:
     results
         The most items in one answer.
     rows
-        The most rows that one request may add.
+        The most rows that one request may add, and that may wait to be learned from.
+    piece
+        From how many rows is learned at a time; then others have their turn.
+    connections
+        How many connections are served; to one more, all but events and checks of health is refused as busy.
     compared
         The most codes that the queries of one request may be compared with.
     """
@@ -60,6 +64,8 @@ class Limits:
     listeners: int = 32
     results: int = 1_000_000
     rows: int = 100_000
+    piece: int = 500
+    connections: int = 256
     compared: int = 20_000_000_000
 
     def __post_init__(self) -> None:

@@ -79,6 +79,9 @@ class Metrics:
             yield from _single("mihash_disk_bytes", "gauge", "Bytes on the disk.", stats["bytes_on_disk"])
             yield from _single("mihash_examples_total", "counter", "Examples learned from.", stats["seen"] or 0)
             yield from _single(
+                "mihash_behind_rows", "gauge", "Rows stored and not learned from yet.", stats["behind"]
+            )
+            yield from _single(
                 "mihash_decisions_total", "counter", "Decisions of the trigger.", stats["decisions"]
             )
             yield from _single(

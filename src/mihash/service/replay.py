@@ -114,8 +114,7 @@ class Replay:
         self, service: Service, X: NDArray[np.float32], y: NDArray[Any] | None, metadata: list[dict[str, Any]]
     ) -> None:
         def work(index: OnlineIndex) -> None:
-            index.add(X, y, metadata=metadata)
-            service.metrics.rows.add(len(X))
+            service.add(index, X, y=y, metadata=metadata)
 
         try:
             service.writing.enter(lambda: work(service.index)).result()

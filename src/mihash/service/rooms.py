@@ -1,6 +1,7 @@
 """Threads that work on the index, with a waiting room in front of them that is never larger than was said."""
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from .bodies import Body
 from .problems import Problem, busy
 
 __all__ = ["Room"]
@@ -15,6 +17,20 @@ __all__ = ["Room"]
 Result = TypeVar("Result")
 
 _MEMORY = 0.2  # how much the last job counts in the mean of their seconds
+
+_log = logging.getLogger("mihash.service")
+
+
+class _Job:
+    """Something to do; what it holds is let go as soon as it is done or given up."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.future: Future[Any] = Future()
+        self.work: Callable[[], Any] | None = work
+        self.future.add_done_callback(self._let_go)
+
+    def _let_go(self, _: "Future[Any]") -> None:
+        self.work = None
 
 
 class Room:
@@ -30,6 +46,9 @@ class Room:
         How many wait; one more is refused as busy.
     changes
         Whether jobs change something: they are waited for at the end, where others are abandoned.
+    between
+        A piece of long work, done after each job and while there is none; returns whether more of it is left. It
+        ends when the room is closed.
 
     Examples
     --------
@@ -39,10 +58,18 @@ class Room:
     >>> room.close()
     """
 
-    def __init__(self, name: str, n_threads: int, n_waiting: int, changes: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        n_threads: int,
+        n_waiting: int,
+        changes: bool = False,
+        between: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._between = between
         self.name, self._n_threads, self._most = name, n_threads, n_threads + n_waiting
         self._changes, self._closed = changes, False
-        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []  # of no executor: Python would wait for those when it exits
         self._lock = threading.Lock()
         self._inside = 0
@@ -55,7 +82,7 @@ class Room:
 
     def enter(self, work: Callable[[], Result]) -> "Future[Result]":
         """Have a job done in its turn, or raise where too many wait."""
-        future: Future[Result] = Future()
+        job = _Job(work)
         with self._lock:
             if self._closed:
                 raise busy("The service is closing.")
@@ -63,17 +90,22 @@ class Room:
                 wait_s = self._mean_s * self._inside / self._n_threads
                 raise busy(f"Too many requests wait for a {self.name}; nothing was done with this one.", wait_s)
             self._inside += 1
-            future.add_done_callback(self._left)
-            self._jobs.put((future, work))
+            job.future.add_done_callback(self._left)
+            self._jobs.put(job)
             if len(self._threads) < min(self._inside, self._n_threads):
                 name = f"mihash-{self.name}_{len(self._threads)}"
                 self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
                 self._threads[-1].start()
-        return future
+        return job.future
 
-    async def run(self, work: Callable[[], Result], timeout_s: float) -> Result:
-        """Have a job done, and wait for it; one that has not begun in time is not done."""
+    async def run(self, work: Callable[[], Result], timeout_s: float, body: Body | None = None) -> Result:
+        """Have a job done, and wait for it; one that has not begun in time is not done.
+
+        The body that it works on counts as held for as long as it does, even where nobody waits any more.
+        """
         future = self.enter(work)
+        if body is not None:
+            body.needed_until(future)
         waiting = asyncio.wrap_future(future)
         waiting.add_done_callback(_looked_at)
         done, _ = await asyncio.wait([waiting], timeout=timeout_s)
@@ -97,7 +129,7 @@ class Room:
                 except queue.Empty:
                     break
                 if job is not None:
-                    job[0].cancel()
+                    job.future.cancel()
         for _ in self._threads:
             self._jobs.put(None)
         if self._changes:
@@ -105,19 +137,36 @@ class Room:
                 thread.join()
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._do(*job)
-            del job  # its result is not kept while the next one is waited for
+        more = False
+        while True:
+            try:
+                job = self._jobs.get(block=not more)
+            except queue.Empty:
+                pass
+            else:
+                if job is None:
+                    return
+                self._do(job)
+                del job  # its result is not kept while the next one is waited for
+            more = not self._closed and self._went_on()
 
-    def _do(self, future: "Future[Result]", work: Callable[[], Result]) -> None:
-        if not future.set_running_or_notify_cancel():
+    def _do(self, job: _Job) -> None:
+        work = job.work
+        if work is None or not job.future.set_running_or_notify_cancel():
             return
         try:
             result = self._timed(work)
         except BaseException as error:  # as executors do: it is raised where the result is asked for
-            future.set_exception(error)
+            job.future.set_exception(error)
         else:
-            future.set_result(result)
+            job.future.set_result(result)
+
+    def _went_on(self) -> bool:
+        try:
+            return self._between()
+        except Exception:
+            _log.exception("what is done between two jobs has failed")
+            return False
 
     def _timed(self, work: Callable[[], Result]) -> Result:
         begin = time.perf_counter()

@@ -8,9 +8,11 @@ from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..index import OnlineIndex
-from .bodies import Bodies
+from ..tables.keys import Key
+from .bodies import Bodies, Body
 from .events import Feed
 from .limits import Limits
 from .metrics import Metrics
@@ -24,6 +26,7 @@ Work = Callable[[OnlineIndex], Result]
 
 _log = logging.getLogger("mihash.service")
 _WAITING_LOOKS = 64
+_SMALL = 65_536  # bytes of a body that are read at once
 
 
 class Background(Protocol):
@@ -62,10 +65,13 @@ class Service:
         self.limits = limits = limits or Limits()
         self.token = token
         self.bodies, self.metrics, self.feed = Bodies(limits), Metrics(), Feed(self)
-        self.writing = Room("change", 1, limits.waiting_writes, changes=True)
+        self.writing = Room("change", 1, limits.waiting_writes, changes=True, between=self._learn)
         self.searching = Room("search", limits.searchers, limits.waiting_searches)
         self.looking = Room("look", 2, _WAITING_LOOKS)
         self.measuring = Room("measurement", 1, _WAITING_LOOKS)
+        self.reading = Room("body to be read", 1, _WAITING_LOOKS)
+        self._rooms = (self.writing, self.searching, self.looking, self.measuring, self.reading)
+        self._row_s = 0.0  # that learning from a row took, the last time
         self._index: OnlineIndex | None = None
         self._state = "opening"
         self._tasks: list[asyncio.Task[None]] = []
@@ -89,13 +95,19 @@ class Service:
         if self._state != "ready":
             raise busy(f"The index is {self._state}; try again soon.")
 
-    async def change(self, work: Work[Result]) -> Result:
+    async def change(self, work: Work[Result], body: Body | None = None) -> Result:
         """Have the index changed, one change after the other."""
-        return await self._run(self.writing, work)
+        return await self._run(self.writing, work, body)
 
-    async def search(self, work: Work[Result]) -> Result:
+    async def search(self, work: Work[Result], body: Body | None = None) -> Result:
         """Have the index searched."""
-        return await self._run(self.searching, work)
+        return await self._run(self.searching, work, body)
+
+    async def read(self, work: Work[Result], body: Body) -> Result:
+        """Have a body read: a small one here, a large one in a thread, so that nothing else waits for it."""
+        if len(body.data) <= _SMALL:
+            return work(self.index)
+        return await self._run(self.reading, work, body)
 
     async def look(self, work: Work[Result]) -> Result:
         """Have something read that takes no time to speak of."""
@@ -105,15 +117,36 @@ class Service:
         """Have something measured, which may wait for the learner."""
         return await self._run(self.measuring, work)
 
-    async def _run(self, room: Room, work: Work[Result]) -> Result:
+    async def _run(self, room: Room, work: Work[Result], body: Body | None = None) -> Result:
         """Have work done; what was accepted before the service closes is still done."""
         index = self.index
-        return await room.run(lambda: work(index), self.limits.timeout_s)
+        return await room.run(lambda: work(index), self.limits.timeout_s, body)
+
+    def add(self, index: OnlineIndex, vectors: NDArray[np.float32], **more: Any) -> list[Key]:
+        """Add rows, as a change: all are stored, a piece of them is learned from, the rest when its turn comes."""
+        n, behind = len(vectors), index.behind
+        if behind and behind + n > self.limits.rows:
+            message = f"{behind:,} rows wait to be learned from; nothing was done with these {n:,}."
+            raise busy(message, self._row_s * (behind + n - self.limits.rows))
+        keys = index.add(vectors, at_once=self.limits.piece, **more)
+        self.metrics.rows.add(n)
+        return keys
+
+    def _learn(self) -> bool:
+        """Learn from a piece of what was stored; return whether more is left."""
+        index, begin = self._index, time.perf_counter()
+        if index is None or not index.behind:
+            return False
+        n = min(self.limits.piece, index.behind)
+        left = index.learn(n)
+        self._row_s = (time.perf_counter() - begin) / n
+        return left > 0
 
     def stats(self, index: OnlineIndex) -> dict[str, Any]:
         """Return the state of index and service in numbers."""
         return index.stats() | {
             "seen": index.seen or 0,
+            "behind": index.behind,
             "uptime_s": round(self.metrics.uptime_s, 3),
             "rates": self.metrics.rates(),
             "options": asdict(index.options),
@@ -121,7 +154,7 @@ class Service:
 
     def waiting(self) -> dict[str, int]:
         """Return how many requests are in each room."""
-        return {room.name: room.inside for room in (self.writing, self.searching, self.looking, self.measuring)}
+        return {room.name: room.inside for room in self._rooms}
 
     # From opening to closing
 
@@ -176,7 +209,7 @@ class Service:
     def _close(self) -> None:
         if self._background is not None:
             self._background.stop()
-        for room in (self.writing, self.searching, self.looking, self.measuring):
+        for room in self._rooms:
             room.close()
         if self._index is not None:
             self._index.close()

@@ -216,6 +216,7 @@ class Stats(BaseModel):
     learning_error: str | None
     bytes_on_disk: int
     seen: int
+    behind: int = Field(description="Rows that are stored and were not learned from yet.")
     uptime_s: float
     rates: Rates
     options: dict[str, Any]
