@@ -4,8 +4,6 @@ A definition names data sets, methods, code lengths, thresholds and intervals; `
 one run for each combination and trial. A run's path among the results follows from the run alone.
 """
 
-import hashlib
-import json
 import math
 import shlex
 import tomllib
@@ -16,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import validation
+from ..batch import lacking, method_class, method_names
 from ..errors import InvalidInput, StoreError, UnknownName
 from ..online import learner_class
-from ..trigger import FixedRate, Trigger, TriggerUpdate
 from .results import root_and_seed
+from .runs import Fit, Run
 from .sources import DATASETS, Source, check_dataset, find_source, is_file, needs_folder
 
 __all__ = [
@@ -40,79 +39,19 @@ _DRAWS = {
     "online": ("curves", "thetas", "intervals", "times", "reservoirs"),
     "correlation": ("correlation",),
     "distributions": ("distributions",),
+    "batch": ("lengths", "training"),
 }
-_OF_STREAMS = ("bits", "thetas", "fixed", "intervals", "reservoirs", "trials", "parameters")
-_NOT_OBEYED = {"online": (), "correlation": ("methods", *_OF_STREAMS), "distributions": _OF_STREAMS}
+_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs")
+_OF_FITS = ("n_features", "once", "scales")
+_OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
+_NOT_OBEYED = {
+    "online": _OF_FITS,
+    "correlation": ("methods", *_OF_RUNS),
+    "distributions": _OF_RUNS,
+    "batch": _OF_TRIGGERS,
+}
+_AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
 _NO_KEYS = ("name", "typed", "data")
-
-Parameters = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True, order=True)
-class Run:
-    """One stream through one learner under one trigger.
-
-    Attributes
-    ----------
-    dataset
-        One of the paper's three, by its name, and what stands in for it depends on the scale; or a user's file, by
-        the name of its `Source`.
-    method
-        A learner by name.
-    parameters
-        Its arguments that differ from the defaults, sorted by name.
-    n_bits
-        The code length.
-    trial
-        Which of the random divisions and orders of the data.
-    share
-        The reservoir's size in units of the protocol's.
-    theta
-        The trigger's threshold; None for an update at a fixed rate.
-    every
-        The update interval in units of the protocol's.
-    timed
-        Whether its times are wanted: then its pass serves no other interval or threshold.
-    """
-
-    dataset: str
-    method: str
-    parameters: Parameters
-    n_bits: int
-    trial: int
-    share: float
-    theta: float | None
-    every: float
-    timed: bool = False
-
-    @property
-    def learning(self) -> "Run":
-        """The learning pass that this run is part of: the same without its trigger."""
-        return replace(self, theta=None, every=1.0)
-
-    def trigger(self, interval: int) -> Trigger:
-        """Return the trigger, given the protocol's interval."""
-        scaled = max(1, round(self.every * interval))
-        return FixedRate(scaled) if self.theta is None else TriggerUpdate(self.theta, scaled)
-
-    @property
-    def path(self) -> Path:
-        """Where the result lies, below the folder of results.
-
-        Examples
-        --------
-        >>> print(Run("cifar10", "okh", (("C", 0.1),), 32, 0, 1.0, 0.0, 1.0).path)
-        cifar10/32-bits/okh-0199c4/trial-0/theta-0.json
-        """
-        method = self.method
-        if self.parameters:
-            text = json.dumps(self.parameters, sort_keys=True)
-            method += f"-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
-        rule = "fixed-rate" if self.theta is None else f"theta-{_shortest(self.theta)}"
-        rule += "" if self.every == 1 else f"-every-{_shortest(self.every)}"
-        rule += "" if self.share == 1 else f"-reservoir-{_shortest(self.share)}"
-        folder = Path("timed" if self.timed else "", self.dataset, f"{self.n_bits}-bits", method)
-        return folder / f"trial-{self.trial}" / f"{rule}.json"
 
 
 @dataclass(frozen=True)
@@ -127,10 +66,11 @@ class Definition:
         What it shows, for a person.
     kind
         ``"online"``: streams under triggers; ``"correlation"``: MI against ranking measures on random mappings;
-        ``"distributions"``: distances before and after learning.
+        ``"distributions"``: distances before and after learning; ``"batch"``: batch methods fitted to part of the
+        stream.
     draws
         What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
-        ``"correlation"`` or ``"distributions"``.
+        ``"correlation"``, ``"distributions"``, ``"lengths"`` (mAP by code length) or ``"training"`` (its time).
     datasets, methods, bits
         What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
         three, or the path of a file, which is used whole at every scale.
@@ -145,7 +85,14 @@ class Definition:
     trials
         How many random divisions and orders.
     parameters
-        Arguments of methods, by method, that come before those that were tuned.
+        Arguments of methods, by method, that come before those that were tuned. A batch method may have a list of
+        them, and is fitted with each.
+    once
+        Methods that are fitted in the first trial alone, for what they cost.
+    n_features
+        To how many dimensions batch methods have their features brought; 0 leaves them alone.
+    scales
+        What is else at a scale: `bits`, `trials`, `n_features`, and arguments of methods in `parameters`.
     typed
         What stands after ``mihash reproduce`` for it; nothing stands for its name.
     data
@@ -164,7 +111,10 @@ class Definition:
     intervals: tuple[float, ...] = (1.0,)
     reservoirs: tuple[float, ...] = (1.0,)
     trials: int = 3
-    parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
+    once: tuple[str, ...] = ()
+    n_features: int = 0
+    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
     typed: tuple[str, ...] = field(default=(), compare=False)
     data: Path | None = field(default=None, compare=False)
 
@@ -177,18 +127,59 @@ class Definition:
         if not isinstance(self.fixed, bool):
             raise InvalidInput(f"`fixed` must be true or false; got {self.fixed!r}.")
         validation.integer("trials", self.trials, minimum=1)
+        validation.integer("n_features", self.n_features, minimum=0)
         self._check_lists()
         if not isinstance(self.parameters, dict):
             raise InvalidInput(f"`parameters` must be a table for each method; got {self.parameters!r}.")
-        for method, arguments in self.parameters.items():
-            if method not in self.methods:
-                known = ", ".join(self.methods)
-                raise InvalidInput(f"`parameters` must be of the methods {known}; got some of {method!r}.")
-            for n_bits in self.bits:
-                check_arguments(method, n_bits, arguments)
+        for key, methods in (("parameters", tuple(self.parameters)), ("once", self.once)):
+            for method in methods:
+                if method not in self.methods:
+                    known = ", ".join(self.methods)
+                    raise InvalidInput(f"`{key}` must be of the methods {known}; got some of {method!r}.")
+        for method in self.parameters:
+            for arguments, n_bits in product(self._settings(method), self.bits):
+                check_arguments(method, n_bits, arguments, self.kind)
+        self._check_scales()
+
+    def _check_scales(self) -> None:
+        if not isinstance(self.scales, dict) or not all(isinstance(each, dict) for each in self.scales.values()):
+            raise InvalidInput(f"`scales` must be a table for each scale; got {self.scales!r}.")
+        for scale, changes in self.scales.items():
+            unknown = sorted(set(changes) - set(_AT_A_SCALE))
+            if unknown:
+                raise InvalidInput(
+                    f"`scales.{scale}` must be of {', '.join(_AT_A_SCALE)}; got {', '.join(unknown)}."
+                )
+            self.at(scale)
+
+    def _settings(self, method: str) -> list[dict[str, Any]]:
+        """Return the sets of arguments that a method is run with."""
+        given = self.parameters.get(method, {})
+        return given if isinstance(given, list) and self.kind == "batch" else [given]
+
+    def at(self, scale: str) -> "Definition":
+        """Return the definition as it is run at a scale.
+
+        Examples
+        --------
+        >>> load_definition("table1").at("smoke").bits, load_definition("table1").at("full").bits
+        ((12, 24), (12, 24, 32, 48))
+        """
+        changes = dict(self.scales.get(scale, {}))
+        if not changes:
+            return self
+        more = changes.pop("parameters", {})
+        given = {
+            method: [arguments | more.get(method, {}) for arguments in self._settings(method)]
+            for method in {**self.parameters, **more}
+        }
+        lists: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()
+        }
+        return replace(self, parameters=given, scales={}, **lists)
 
     def _check_lists(self) -> None:
-        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs"):
+        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "once"):
             if not isinstance(getattr(self, key), tuple | list):
                 raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
         for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
@@ -199,7 +190,10 @@ class Definition:
         for name in self.methods:
             if not isinstance(name, str):
                 raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")
-            learner_class(name)
+            if self.kind != "batch":
+                learner_class(name)
+            elif name not in method_names():
+                method_class(name)  # which says so
         for n_bits in self.bits:
             validation.integer("bits", n_bits, minimum=1)
         for theta in self.thetas:
@@ -222,8 +216,13 @@ class Definition:
         return tuple(
             (source, method)
             for source, method in product(self.sources, self.methods)
-            if source.has_labels or not learner_class(method).needs_labels
+            if source.has_labels or not self._needs_labels(method)
         )
+
+    def _needs_labels(self, method: str) -> bool:
+        if self.kind != "batch":
+            return learner_class(method).needs_labels
+        return lacking(method) is not None or method_class(method).needs_labels
 
     def on(self, datasets: Sequence[str]) -> "Definition":
         """Return the same experiment on other data sets, which its title then names.
@@ -273,6 +272,16 @@ class Definition:
                 timed = self.draws == "times"
                 yield Run(source.name, method, arguments, n_bits, trial, share, theta, every, timed)
 
+    def fits(self) -> Iterator[Fit]:
+        """Yield every batch method that is fitted."""
+        if self.kind != "batch":
+            return
+        for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
+            if trial == 0 or method not in self.once:
+                for arguments in self._settings(method):
+                    chosen = tuple(sorted(arguments.items()))
+                    yield Fit(source.name, method, chosen, n_bits, trial, self.n_features)
+
 
 def definition_names() -> list[str]:
     """Return the names of the experiments that come with the package."""
@@ -299,8 +308,10 @@ def reproduce_command(
     return shlex.join(words + (["--seed", str(seed)] if seed else []))
 
 
-def check_arguments(method: str, n_bits: int, arguments: Any) -> None:
+def check_arguments(method: str, n_bits: int, arguments: Any, kind: str = "online") -> None:
     """Refuse arguments that a method does not have, or that it refuses; length and seed are not among them.
+
+    Those of a method that cannot be had here, for it needs torch, are looked at where it can.
 
     Examples
     --------
@@ -308,9 +319,11 @@ def check_arguments(method: str, n_bits: int, arguments: Any) -> None:
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
     """
-    cls = learner_class(method)
     if not isinstance(arguments, dict):
         raise InvalidInput(f"`parameters` of {method} must be a table of its arguments; got {arguments!r}.")
+    if kind == "batch" and lacking(method):
+        return
+    cls: Any = method_class(method) if kind == "batch" else learner_class(method)
     known = [name for name in cls(n_bits, seed=0).parameters() if name not in ("n_bits", "seed")]
     unknown = sorted(set(arguments) - set(known))
     if unknown:
@@ -391,12 +404,6 @@ def tuned_arguments(
     common = {key: value for key, value in found.items() if not isinstance(value, dict)}
     own: dict[str, Any] = found.get(str(n_bits), {})
     return common | own
-
-
-def _shortest(value: float) -> str:
-    """Return the shortest text that is this number and no other."""
-    text = f"{value:g}"
-    return text if float(text) == value else repr(float(value))
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -8,26 +8,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
+from ..batch import lacking
 from ..errors import CorruptStore, NotReady
 from .correlation import correlation_path
-from .definition import Definition, Run, load_definition, load_parameters, reproduce_command
+from .definition import Definition, load_definition, load_parameters, reproduce_command
 from .distributions import distributions_path
 from .results import check_origin, check_shape, read_result, root_and_seed
+from .runs import Fit, Run
 from .sources import Source, data_name
 
 __all__ = [
     "MEASURES",
     "NO_CASES",
     "SHARED_TIMES",
+    "Fitted",
     "Outcome",
     "Study",
+    "check_fit",
     "check_run",
+    "fitted",
     "missing_files",
     "outcomes",
     "timed_alone",
 ]
 
-MEASURES = ("updates", "area", "final", "learning_s", "deciding_s")
+MEASURES = ("updates", "area", "final", "learning_s", "deciding_s", "step_s")
 NO_CASES = "none of its methods can do without labels, and its data sets have none."
 SHARED_TIMES = (
     "They were taken in passes shared with other triggers, which overstates learning and understates what the "
@@ -51,6 +56,16 @@ _RUN = {
     "updated_at": [_NUMBER],
     "times": _TIMES,
 }
+_FIT = {
+    "final": _NUMBER,
+    "mapping": (str,),
+    "history": [_NUMBER],
+    "n_train": (int,),
+    "data": (str,),
+    "protocol": {"rows": (int,)},
+    "times": {"learning_s": _NUMBER, "step_s": _NUMBER},
+}
+_REFUSED = {"refused": (str,), "n_train": (int,), "data": (str,), "protocol": {"rows": (int,)}}
 _PART = {"p_pos": [_NUMBER], "p_neg": [_NUMBER], "mi": _NUMBER}
 _ALL_QUERIES = _PART | {"map": _NUMBER}
 _FILES = {
@@ -67,18 +82,7 @@ _FILES = {
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One run in all its trials.
-
-    Attributes
-    ----------
-    run
-        The run of the first trial.
-    trials
-        The result of each trial, as it was written.
-    """
-
-    run: Run
+class _Trials:
     trials: tuple[dict[str, Any], ...]
 
     def values(self, measure: str) -> NDArray[np.float64]:
@@ -87,25 +91,73 @@ class Outcome:
         return np.array([(trial["times"] if measure.endswith("_s") else trial)[measure] for trial in self.trials])
 
     def mean(self, measure: str) -> float:
-        """Return the mean of a measure over the trials.
-
-        Examples
-        --------
-        >>> run = Run("cifar10", "okh", (), 32, 0, 1.0, 0.0, 1.0)
-        >>> outcome = Outcome(run, ({"updates": 7}, {"updates": 8}, {"updates": 9}))
-        >>> outcome.mean("updates"), outcome.spread("updates")
-        (8.0, 1.0)
-        """
+        """Return the mean of a measure over the trials."""
         return float(self.values(measure).mean())
 
     def spread(self, measure: str) -> float:
         """Return the standard deviation of a measure over the trials (n - 1 in the divisor), 0 for one trial."""
         return float(self.values(measure).std(ddof=1)) if len(self.trials) > 1 else 0.0
 
+
+@dataclass(frozen=True)
+class Outcome(_Trials):
+    """One run in all its trials.
+
+    Attributes
+    ----------
+    trials
+        The result of each trial, as it was written.
+    run
+        The run of the first trial.
+
+    Examples
+    --------
+    >>> run = Run("cifar10", "okh", (), 32, 0, 1.0, 0.0, 1.0)
+    >>> outcome = Outcome(({"updates": 7}, {"updates": 8}, {"updates": 9}), run)
+    >>> outcome.mean("updates"), outcome.spread("updates")
+    (8.0, 1.0)
+    """
+
+    run: Run
+
     @property
     def curves(self) -> NDArray[np.float64]:
         """The curves: mAP at the checkpoints, a row for each trial."""
         return np.array([trial["precisions"] for trial in self.trials])
+
+
+@dataclass(frozen=True)
+class Fitted(_Trials):
+    """One batch method with its arguments and a code length, in all its trials.
+
+    Attributes
+    ----------
+    trials
+        The result of each trial, as it was written; none where the method cannot be had here.
+    fit
+        That of the first trial.
+    """
+
+    fit: Fit
+
+    @property
+    def missing(self) -> str | None:
+        """Why it has no numbers, or None where it has."""
+        if not self.trials:
+            return f"needs {lacking(self.fit.method)}"
+        refused = [trial["refused"] for trial in self.trials if "refused" in trial]
+        return str(refused[0]) if refused else None
+
+    @property
+    def mapping(self) -> str:
+        """The kind of its mapping; nothing where it has no numbers."""
+        return "" if self.missing else str(self.trials[0]["mapping"])
+
+
+def check_fit(path: Path, result: dict[str, Any], source: Source, scale: str, seed: int) -> None:
+    """Refuse the result of a fit that is not whole, or that has another seed, scale or data."""
+    check_shape(path, result, _REFUSED if "refused" in result else _FIT)
+    check_origin(path, result, seed=seed, scale=scale, data=data_name(source, scale))
 
 
 def check_run(path: Path, result: dict[str, Any], source: Source, scale: str, seed: int) -> None:
@@ -149,14 +201,56 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Run, Out
             continue
         check_run(path, result, sources[run.dataset], scale, seed)
         trials.setdefault(replace(run, trial=0), []).append(result)
+    _complete(definition, results, scale, n_runs, n_missing)
+    return {run: Outcome(tuple(found), run) for run, found in trials.items()}
+
+
+def fitted(definition: Definition, results: Path, scale: str) -> dict[Fit, Fitted]:
+    """Return what the batch methods of a definition gave, by the fit of the first trial.
+
+    A method that cannot be had here, and of which there are no results from elsewhere, has none.
+
+    Raises
+    ------
+    NotReady
+        Where results are missing; the message names the command that makes them.
+    StoreError
+        Where one was made with another seed than the folder's, at another scale or of other data, or is corrupt.
+
+    Examples
+    --------
+    >>> from mihash.experiments.definition import load_definition
+    >>> fitted(load_definition("table3-wide"), Path("nowhere"), "smoke")
+    Traceback (most recent call last):
+    mihash.errors.NotReady: 5 of the 5 results of table3-wide are not in nowhere/smoke. Run `mihash reproduce
+    table3-wide --scale smoke --results nowhere`.
+    """
+    trials: dict[Fit, list[dict[str, Any]]] = {}
+    n_fits, n_missing = 0, 0
+    seed, sources = root_and_seed(results)[1], {source.name: source for source in definition.sources}
+    for fit in definition.at(scale).fits():
+        path = results / scale / fit.path
+        result = read_result(path)
+        n_fits += 1
+        found = trials.setdefault(replace(fit, trial=0), [])
+        if result is not None:
+            check_fit(path, result, sources[fit.dataset], scale, seed)
+            found.append(result)
+        elif not lacking(fit.method):
+            n_missing += 1
+    _complete(definition, results, scale, n_fits, n_missing)
+    return {fit: Fitted(tuple(found), fit) for fit, found in trials.items()}
+
+
+def _complete(definition: Definition, results: Path, scale: str, n: int, n_missing: int) -> None:
+    """Refuse to go on where results are missing, or where there could be none."""
     if n_missing:
         raise NotReady(
-            f"{n_missing} of the {n_runs} results of {definition.name} are not in {results / scale}. "
+            f"{n_missing} of the {n} results of {definition.name} are not in {results / scale}. "
             f"Run `{definition.command(results, scale)}`."
         )
-    if not n_runs:
+    if not n:
         raise NotReady(f"{definition.name} has nothing to run: {NO_CASES}")
-    return {run: Outcome(run, tuple(found)) for run, found in trials.items()}
 
 
 def missing_files(definition: Definition, results: Path, scale: str) -> list[Source]:
@@ -228,6 +322,7 @@ class Study:
     results: Path
     scale: str
     _read: dict[str, dict[Run, Outcome]] = field(default_factory=dict, repr=False)
+    _fitted: dict[str, dict[Fit, Fitted]] = field(default_factory=dict, repr=False)
 
     def outcomes(self, *names: str) -> dict[Run, Outcome]:
         """Return what the runs of definitions gave, by the run of the first trial."""
@@ -235,6 +330,12 @@ class Study:
             if name not in self._read:
                 self._read[name] = outcomes(load_definition(name), self.results, self.scale)
         return {run: outcome for name in names for run, outcome in self._read[name].items()}
+
+    def fits(self, name: str) -> dict[Fit, Fitted]:
+        """Return what the batch methods of a definition gave, by the fit of the first trial."""
+        if name not in self._fitted:
+            self._fitted[name] = fitted(load_definition(name), self.results, self.scale)
+        return self._fitted[name]
 
     def file(self, *parts: str) -> dict[str, Any]:
         """Return the content of a result that is no run, by its path below the scale."""

@@ -6,7 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .definition import Definition, Run
+from .definition import Definition
+from .runs import Run
 
 __all__ = ["DATASET_NAMES", "METHOD_NAMES", "PAPER", "covers", "dataset_title", "paper_rows", "slips"]
 
@@ -21,6 +22,13 @@ METHOD_NAMES = {
     "hcoh": "HCOH",
     "hmoh": "HMOH",
     "lsh": "LSH",
+    "shk": "SHK",
+    "sdh": "SDH",
+    "fasthash": "FastHash",
+    "itq": "ITQ",
+    "vdsh": "VDSH",
+    "dpsh": "DPSH",
+    "dtsh": "DTSH",
 }
 
 
@@ -35,15 +43,15 @@ def dataset_title(name: str) -> str:
     return DATASET_NAMES.get(name, name)
 
 
-def paper_rows(draws: str, dataset: str, method: str, n_bits: int = 32) -> list[dict[str, Any]]:
+def paper_rows(draws: str, dataset: str, method: str, n_bits: int | None = 32) -> list[dict[str, Any]]:
     """Return the paper's rows for a method; none where the paper prints none.
 
     Parameters
     ----------
     draws
-        What the paper's table shows: ``"times"``, ``"thetas"`` or ``"intervals"``.
+        What the paper's table shows: ``"times"``, ``"thetas"`` or ``"intervals"``; ``"lengths"`` or ``"training"``.
     dataset, method, n_bits
-        Of what.
+        Of what; ``n_bits`` is None for a table of several code lengths.
 
     Examples
     --------

@@ -142,7 +142,7 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
 
 
 def _heading(scale: str) -> str:
-    return "The paper's online experiments, " + ("on files of one's own" if scale == OWN else f"scale {scale}")
+    return "The paper's experiments, " + ("on files of one's own" if scale == OWN else f"scale {scale}")
 
 
 def _about(scale: str) -> str:

@@ -1,4 +1,4 @@
-"""What results say, as tables with the paper's rows beside ours (Tables 2 and 4-9, Fig. 4, 5, 7 and 8).
+"""What results say, as tables with the paper's rows beside ours (Tables 1-9, Fig. 4, 5, 7 and 8).
 
 Only files are read: the results of a definition, and ``paper.json``, which restates the paper's numbers.
 """
@@ -6,14 +6,17 @@ Only files are read: the results of a definition, and ``paper.json``, which rest
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .. import validation
 from .checks.groups import whole_batches
-from .definition import Definition, Run
-from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
+from .definition import Definition
+from .fit_tables import fit_notes, lengths, trainings
+from .outcomes import SHARED_TIMES, Outcome, fitted, outcomes, timed_alone
 from .paper import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
+from .runs import Run
 
-__all__ = ["LABELS", "Table", "make_table"]
+__all__ = ["LABELS", "Table", "data_notes", "make_table"]
 
 LABELS = ("data set", "bits", "method")
 
@@ -50,7 +53,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     Parameters
     ----------
     definition
-        One that draws curves (the table sums them up), thetas, intervals, times or reservoirs.
+        One that draws curves (the table sums them up), thetas, intervals, times or reservoirs; or batch methods.
     results
         The folder of results.
     scale
@@ -69,6 +72,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     >>> table.notes[1]
     "Not the paper's features: CIFAR-10 is 'cifar10 (digits)', the shipped digits. Compare ..."
     """
+    if definition.kind == "batch":
+        return _of_fits(definition, results, scale)
     validation.choice("draws", definition.draws, tuple(_MAKERS))
     made = outcomes(definition, results, scale)
     found = {run: outcome for run, outcome in made.items() if whole_batches(run)}
@@ -94,6 +99,17 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
             0,
             f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
+    cells = tuple(tuple(row[column] for column in columns) for row in rows)
+    return Table(definition.title, columns, cells, tuple(notes))
+
+
+def _of_fits(definition: Definition, results: Path, scale: str) -> Table:
+    """Return the table of a definition of batch methods (Tables 1 and 3)."""
+    found = fitted(definition, results, scale)
+    rows = list(lengths(found) if definition.draws == "lengths" else trainings(found))
+    columns = _telling(rows)
+    notes = [*data_notes({each.fit.dataset: each.trials[0] for each in found.values() if each.trials})]
+    notes = [*fit_notes(definition, found), *notes]
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
     return Table(definition.title, columns, cells, tuple(notes))
 
@@ -256,7 +272,11 @@ def _notes(found: Iterable[Outcome]) -> Iterable[str]:
         )
     else:
         yield "One trial."
-    names = {each.run.dataset: each.trials[0] for each in every}
+    yield from data_notes({each.run.dataset: each.trials[0] for each in every})
+
+
+def data_notes(names: dict[str, dict[str, Any]]) -> Iterable[str]:
+    """Yield what the data are, from one result of each data set."""
     stands = "; ".join(
         f"{dataset_title(name)} is {trial['data']!r}, {_origin(trial['data'])}"
         for name, trial in names.items()

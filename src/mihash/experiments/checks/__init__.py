@@ -5,6 +5,7 @@ A check returns whether the claim held, and the numbers that decided.
 
 from collections.abc import Callable
 
+from .fits import first_on_map, one_epoch_above, step_faster, training_time
 from .information import correlation, learned, less_overlap, nearer
 from .intervals import interval_growth, interval_growths, interval_more, spread
 from .judgement import Judgement
@@ -40,4 +41,8 @@ CHECKS: dict[str, Callable[..., Judgement]] = {
     "nearer": nearer,
     "learned": learned,
     "less-overlap": less_overlap,
+    "first-on-map": first_on_map,
+    "one-epoch-above": one_epoch_above,
+    "training-time": training_time,
+    "step-faster": step_faster,
 }
