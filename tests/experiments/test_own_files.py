@@ -95,12 +95,15 @@ def test_every_experiment_runs_on_a_small_file_without_labels(tmp_path):
     made = run("reproduce", "--all", "--dataset", tmp_path / "bare.npy", "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
     html = (tmp_path / "own/report.html").read_text()
-    figures = [name for name in definition_names() if load_definition(name).draws not in ("times", "intervals")]
+    tables = ("times", "intervals", "lengths", "training")
+    figures = [name for name in definition_names() if load_definition(name).draws not in tables]
     assert html.count("data:image/png;base64,") == len(figures)
     assert html.count("<table>") == len(definition_names()) - 2  # figures 3 and 6 have no table
     assert "results of" not in html
     assert "<td>OKH</td>" in html
     assert "<td>OSH</td>" not in html
+    assert "<td>SDH</td>" not in html
+    assert "ITQ: ITQ makes as many bits as there are principal components at most" in html
     assert (tmp_path / f"own/correlation/{find_source(str(tmp_path / 'bare.npy')).name}.json").exists()
 
 

@@ -12,7 +12,7 @@ INFINITY = float("inf")
 PAPER = json.loads(FILE.read_text())
 
 
-@pytest.mark.parametrize("name", PAPER["tables"])
+@pytest.mark.parametrize("name", [name for name in PAPER["tables"] if name not in ("table1", "table3")])
 def test_the_papers_tables_are_those_of_the_definitions(name):
     table, definition = PAPER["tables"][name], load_definition(name)
     assert (table["draws"], (table["dataset"],), (table["n_bits"],)) == (
@@ -29,6 +29,20 @@ def test_the_papers_tables_are_those_of_the_definitions(name):
         assert len({row[keys[table["draws"]]] for row in rows}) == len(rows) > 0
         if table["draws"] == "intervals":
             assert {row["every"] for row in rows} <= set(definition.intervals)
+
+
+@pytest.mark.parametrize("name", ["table1", "table3"])
+def test_the_papers_rows_of_batch_methods_are_settings_of_the_definitions(name):
+    table, definition = PAPER["tables"][name], load_definition(name)
+    assert set(table["methods"]) == set(definition.methods) - {"itq"}  # which is not in the paper's
+    for method, rows in table["methods"].items():
+        assert rows == paper_rows(definition.draws, "cifar10", method, table["n_bits"])
+        settings = [dict(fit.parameters).get("epochs") == 1 for fit in definition.fits() if fit.method == method]
+        assert {row["one_epoch"] for row in rows} == set(settings)
+        for row in rows:
+            numbers = row["map"].values() if "map" in row else [row["learning_s"]]
+            assert all(0 < number < 2000 for number in numbers)
+            assert "map" not in row or set(row["map"]) == {str(n_bits) for n_bits in definition.bits}
 
 
 def test_every_threshold_has_one_row_of_the_paper_at_most():

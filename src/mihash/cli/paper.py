@@ -88,7 +88,7 @@ def reproduce(
         int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
     ] = 0,
 ) -> None:
-    """Run the paper's online experiments, and make tables, figures and a report. Interrupted, it goes on later."""
+    """Run the paper's experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn

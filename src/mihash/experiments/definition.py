@@ -1,7 +1,7 @@
 """What an experiment is: a table or figure of the paper as a small TOML file, checked when it is read.
 
 A definition names data sets, methods, code lengths, thresholds and intervals; `Definition.runs` spells them out,
-one run for each combination and trial. A run's path among the results follows from the run alone.
+one run for each combination and trial, and `Definition.fits` does so for batch methods.
 """
 
 import math

@@ -35,7 +35,7 @@ def lengths(found: Found) -> Iterator[Row]:
 
 
 def trainings(found: Found) -> Iterator[Row]:
-    """Yield a row for each method and setting: mAP, and CPU seconds of training and of one of its steps (Table 3)."""
+    """Yield a row for each method and setting: mAP, and CPU seconds of training and of one step (Table 3)."""
     for fit, each in found.items():
         row = _labels(each) | {"bits": str(fit.n_bits), "mAP": _precision(each)}
         numbers = ("", "", "")
@@ -62,19 +62,20 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     else:
         yield "One draw of training and test set."
     sizes = sorted({trial["n_train"] for each in found.values() for trial in each.trials})
-    yield f"Learned from {', '.join(f'{size:,}' for size in sizes)} examples, as many of each class as of any other."
+    yield f"Learned from {', '.join(f'{size:,}' for size in sizes)} examples, as many of each class."
     for name, reason in {setting_name(fit): each.missing for fit, each in found.items() if each.missing}.items():
         yield f"{name} has no numbers: it {reason}" if not reason.endswith(".") else f"{name}: {reason}"
     if definition.draws == "lengths":
         yield from _across(found)
         return
     yield (
-        "A step is an epoch (MIHash, DPSH, DTSH, VDSH), a turn (SDH, ITQ) or a bit (SHK, FastHash), in the median; the "
-        "first has what was prepared. Seconds of CPU, one thread; the paper's are of a 2.3 GHz Xeon E5-2650."
+        "A step is an epoch (MIHash, DPSH, DTSH, VDSH), turn (SDH, ITQ) or bit (SHK, FastHash), in the median. "
+        "What comes before the first is in the whole alone. CPU seconds, one thread; the paper's are of a 2.3 GHz "
+        "Xeon E5-2650."
     )
     width = next(iter(found)).n_features
     if width:
-        yield f"Features were brought to {width:,} dimensions by a random orthonormal matrix, which keeps distances."
+        yield f"Features were brought to {width:,} dimensions by a random orthonormal matrix; distances stay."
 
 
 def one_epoch(fit: Fit) -> bool:

@@ -49,7 +49,7 @@ def paper_rows(draws: str, dataset: str, method: str, n_bits: int | None = 32) -
     Parameters
     ----------
     draws
-        What the paper's table shows: ``"times"``, ``"thetas"`` or ``"intervals"``; ``"lengths"`` or ``"training"``.
+        What the paper's table shows: ``"times"``, ``"thetas"``, ``"intervals"``, ``"lengths"`` or ``"training"``.
     dataset, method, n_bits
         Of what; ``n_bits`` is None for a table of several code lengths.
 

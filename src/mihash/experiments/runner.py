@@ -81,8 +81,7 @@ def pending(
     (12, 12)
     """
     parameters = load_parameters()
-    passes: defaultdict[Run, set[Run]] = defaultdict(set)
-    fits: defaultdict[Fit, set[Fit]] = defaultdict(set)
+    passes: defaultdict[Run | Fit, set[Run | Fit]] = defaultdict(set)
     sources: dict[str, Source] = {}
     for definition in definitions:
         sources |= {source.name: source for source in definition.sources}
@@ -99,15 +98,11 @@ def pending(
             if result is not None:
                 check_fit(path, result, sources[fit.dataset], scale, seed)
             elif not lacking(fit.method):
-                fits[fit.learning].add(fit)
+                passes[fit.learning].add(fit)
     where = (scale, data, results, seed)
     tasks = [
-        Task(sources[learning.dataset], learning, tuple(sorted(runs, key=_sort_key)), *where)
-        for learning, runs in passes.items()
-    ]
-    tasks += [
-        Task(sources[learning.dataset], learning, tuple(sorted(wanted, key=lambda fit: fit.n_bits)), *where)
-        for learning, wanted in fits.items()
+        Task(sources[learning.dataset], learning, tuple(sorted(wanted, key=_sort_key)), *where)
+        for learning, wanted in passes.items()
     ]
     return sorted(tasks, key=lambda task: (-task.cost, str(task)))
 
@@ -228,5 +223,7 @@ def _fit(task: Task, where: Stage, split: Split) -> list[dict[str, Any]]:
     return [{"protocol": protocol, "versions": versions() | more} | result for result in found]
 
 
-def _sort_key(run: Run) -> tuple[float, float, float]:
+def _sort_key(run: Run | Fit) -> tuple[float, float, float]:
+    if isinstance(run, Fit):
+        return (run.n_bits, 0.0, 0.0)
     return (run.every, run.share, float("-inf") if run.theta is None else run.theta)

@@ -114,7 +114,7 @@ class Fit:
         Examples
         --------
         >>> print(Fit("cifar10", "sdh", (("kernel", "linear"),), 32, 0).path)
-        batch/cifar10/32-bits/sdh-19f61a/trial-0.json
+        batch/cifar10/32-bits/sdh-ba0e8b/trial-0.json
         """
         width = f"-{self.n_features}-features" if self.n_features else ""
         folder = Path("batch", self.dataset, f"{self.n_bits}-bits", _named(self.method, self.parameters))
