@@ -32,6 +32,25 @@ def client(service):
         yield client
 
 
+@pytest.mark.parametrize("token", ["a\r\nX: y", "two words", "é", "", 5])
+def test_tokens_that_cannot_be_sent(token):
+    with pytest.raises(InvalidInput, match="`token` must be printable ASCII"):
+        Client("http://localhost:8000", token)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost:x", "http://localhost:99999", "http://[::1", "localhost:8000", "http://a b", None, 5]
+)
+def test_addresses_that_cannot_be_asked(url):
+    with pytest.raises(InvalidInput, match="`url` must be such as http"):
+        Client(url)
+
+
+def test_hosts_that_are_none():
+    with pytest.raises(ServiceError, match="did not answer"):
+        Client(f"http://{'a' * 70}.invalid", retries=0).stats()
+
+
 def test_a_life(service, client):
     X, y = rows(300)
     with pytest.raises(NotReady):

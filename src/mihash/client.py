@@ -68,11 +68,18 @@ class Client:
     """
 
     def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout_s: float = 90.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput(f"`url` must be such as http://127.0.0.1:8000; got {url!r}.")
+        refused = f"`url` must be such as http://127.0.0.1:8000; got {url!r:.200}"
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except (ValueError, AttributeError, TypeError) as error:
+            raise InvalidInput(f"{refused}: {error}.") from error
+        if parts.scheme not in ("http", "https") or not host or not _is_plain(url):
+            raise InvalidInput(f"{refused}.")
+        if token is not None and not (isinstance(token, str) and token and _is_plain(token)):
+            raise InvalidInput("`token` must be printable ASCII characters without spaces, on one line.")
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._host, self._port, self._path = host, port, parts.path.rstrip("/")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._retries, self._timeout_s = retries, timeout_s
         self._connection: HTTPConnection | None = None
@@ -170,7 +177,7 @@ class Client:
                     failures = 0
                     after = after if number is None else number
                     yield event
-            except (OSError, HTTPException) as error:
+            except (OSError, HTTPException, UnicodeError) as error:
                 if failures >= self._retries:
                     raise ServiceError(f"The service at {self._host} cannot be reached: {error}.") from error
             except ServiceError as error:
@@ -227,15 +234,20 @@ class Client:
             response = connection.getresponse()
             waits = response.getheader("Retry-After", "1")
             return response.status, float(waits) if waits.isdigit() else 1.0, response.read()
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:
             self.close()
-            place = f"{self._host}:{self._port}"
+            place = self._host if self._port is None else f"{self._host}:{self._port}"
             raise ServiceError(
                 f"The service at {place} did not answer: {error or type(error).__name__}."
             ) from error
         except BaseException:
             self.close()  # in the middle of an answer
             raise
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a text can stand in the head of a request."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tuple[str, bytes, str]:
