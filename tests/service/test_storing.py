@@ -1,11 +1,14 @@
 """Adding, getting and deleting over HTTP: every form of a body, and every way to refuse one."""
 
 import io
+import re
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
 import mihash
+from mihash.client import Client
 from over_http import Caller, D, rows
 
 NPY, FLOATS = "application/x-npy", "application/octet-stream"
@@ -91,9 +94,9 @@ GOOD = [[0.5] * D]
         ({"vectors": [0.5]}, 422, "`vectors[0]`"),
         ({"vectors": [[0.5] * (D - 1)]}, 422, f"must have {D} features"),
         ({"vectors": [[0.5] * D, [0.5]]}, 422, "rows of one length"),
-        ({"vectors": [[0.5] * (D - 1) + ["1"]]}, 422, "valid number"),
-        ({"vectors": [[0.5] * (D - 1) + [True]]}, 422, "valid number"),
-        ({"vectors": [[0.5] * (D - 1) + [None]]}, 422, "valid number"),
+        ({"vectors": [[0.5] * (D - 1) + ["1"]]}, 422, "must be a number"),
+        ({"vectors": [[0.5] * (D - 1) + [True]]}, 422, "must be a number"),
+        ({"vectors": [[0.5] * (D - 1) + [None]]}, 422, "must be a number"),
         ({"vectors": [[0.5] * D, [0.5] * (D - 1) + [float("nan")]]}, 422, "row 1 has a NaN or an infinity"),
         ({"vectors": [[0.5] * (D - 1) + [float("inf")]]}, 422, "row 0 has a NaN or an infinity"),
         ({"vectors": [[0.5] * (D - 1) + [1e300]]}, 422, "row 0"),
@@ -123,7 +126,7 @@ def test_refused_json(served, body, status, told):
 
 def test_a_long_wrong_list_is_one_short_message(served):
     answer = served.post("/v1/items", {"vectors": [["x"] * D] * 20_000})
-    assert (answer.status, answer.message) == (422, "`vectors[0][0]`: Input should be a valid number.")
+    assert (answer.status, answer.message) == (422, "`vectors[0][0]` must be a number.")
 
 
 def test_a_key_that_is_there(served):
@@ -181,6 +184,51 @@ def test_an_npy_is_not_believed(served):
     answer = served.post("/v1/items", big, kind=NPY)
     assert (answer.status, answer.code) == (400, "invalid_input")
     assert "says float64 of shape (99999999999, 8999)" in answer.message
+
+
+ODD = ["a\nb", "\n", "", " ", "a/b", "/", "//", "..", "a%2Fb", "%", "50%", "?x=1", "#", "a&b", "é", "\u2028"]
+QUOTED = ['"', '"7"', '""', "7"]
+
+
+def test_every_key_has_an_address(empty):
+    texts = ODD + QUOTED
+    X, _ = rows(len(texts) + 3)
+    keys = [*texts, 2**63 - 1, -(2**63), 7]
+    assert empty.post("/v1/items", {"vectors": X.tolist(), "keys": keys}).status == 201
+    with Client(empty.url) as client:
+        for key, vector in zip(keys, X.tolist(), strict=True):
+            assert client.get(key)["key"] == key
+            assert client.get(key)["vector"] == vector
+            assert client.search(key=key, k=1)[0].keys != [key]
+    for key in texts:
+        assert empty("DELETE", "/v1/items/" + quote(f'"{key}"', safe="")).body["deleted"] == 1
+    assert empty.get("/v1/items/7").body["key"] == 7
+    assert empty.get("/v1/stats").body["items"] == 3
+
+
+INTERNAL = re.compile(r"constrained|pydantic|<|0x|object at|Input should|Value error|validation")
+
+
+def test_messages_show_no_internals(served):
+    wrong = [{}, [], 3, {"vectors": 1}, {"vectors": [[None]]}, {"vectors": GOOD, "keys": [[]]}, {"keys": {}}]
+    wrong += [{"vectors": GOOD, "labels": each} for each in ("a", ["a"], [[2]], [1, [1]], [None])]
+    wrong += [{"vectors": GOOD, "metadata": "a"}, {"vectors": GOOD, "x[y]": 1}, {"vectors": []}]
+    answers = [
+        served.post(address, body) for body in wrong for address in ("/v1/items", "/v1/search", "/v1/delete")
+    ]
+    answers += [served.post("/v1/search", {"vectors": GOOD, name: {}}) for name in ("k", "radius", "key", "where")]
+    answers += [served.get(f"/v1/history?{query}") for query in ("after=x", "limit=0", "limit=1e9", "z=1")]
+    answers += [served.get(f"/v1/versions/{version}/distances") for version in ("-1", "x", "01")]
+    answers += [served.get("/v1/events?after=x")]
+    heads = [
+        b"\x93NUMPY\x01\x00\x06\x00{1:2}\n",
+        npy(np.zeros((2, D))).replace(b"(2, 8)", b"(9**9,"),
+        b"\x93NUMPY",
+    ]
+    answers += [served.post("/v1/items", head, kind=NPY) for head in heads]
+    assert {answer.status for answer in answers} <= {200, 400, 404, 422}
+    for answer in answers:
+        assert answer.status == 200 or not INTERNAL.search(answer.message), answer.message
 
 
 @pytest.mark.parametrize("key", ["nobody", "-5", "99999999999999999999", "%00", "%F0%9F", "a%2Fb%2Fc", ""])

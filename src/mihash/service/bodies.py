@@ -163,7 +163,8 @@ def read_npy(body: bytes) -> NDArray[np.float32]:
             warnings.simplefilter("ignore")  # of files that Python 2 wrote
             shape, is_fortran, dtype = _npy_header(file)
     except Exception as error:  # NumPy's parser gives what it stumbled over: a dozen kinds
-        raise Problem(400, "invalid_input", f"The body is not an .npy file: {error!s:.200}.") from error
+        message = "The body is not an .npy file: its head cannot be read. Write it with numpy.save."
+        raise Problem(400, "invalid_input", message) from error
     rest = body[file.tell() :]
     # The header is not believed: what it announces must be there.
     if dtype.hasobject or dtype.kind not in "fiub" or len(shape) != 2:

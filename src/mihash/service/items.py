@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 from numpy.typing import NDArray
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from .. import validation
 from ..errors import UnknownName
@@ -21,7 +22,20 @@ __all__ = ["add", "checked", "delete", "delete_several", "get", "router", "store
 
 router = APIRouter(tags=["items"])
 
-InPath = Annotated[str, Path(description="A key; in double quotes it is a text, even where it reads as a number.")]
+_ABOUT_KEY = (
+    "A key, percent-encoded where need be (%2F for a slash, %0A for a line's end); in double quotes (%22) it is a "
+    "text, even where it reads as a number or is empty."
+)
+InPath = Annotated[str, Path(description=_ABOUT_KEY)]
+
+
+class _AnyText(StringConvertor):
+    """The rest of an address, whatever is in it; line ends and slashes, too."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("anytext", _AnyText())
 
 
 @router.post(
@@ -84,7 +98,7 @@ def _add(
 
 
 @router.get(
-    "/v1/items/{key:path}",
+    "/v1/items/{key:anytext}",
     summary="Get an item",
     responses={200: {"model": StoredItem}, **errors(404, 422, 504)},
 )
@@ -98,7 +112,7 @@ async def get(request: Request, key: InPath) -> Response:
 
 
 @router.delete(
-    "/v1/items/{key:path}",
+    "/v1/items/{key:anytext}",
     summary="Delete an item",
     responses={200: {"model": Deleted}, **errors(404, 422, 504)},
 )

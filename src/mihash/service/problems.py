@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, StoreLocked, UnknownName
+from .wording import worded
 
 __all__ = ["CODES", "Problem", "answer", "busy", "handle", "problem_of"]
 
@@ -39,7 +40,6 @@ _NAMED: tuple[tuple[type[MIHashError], int, str], ...] = (
     (MIHashError, 500, "internal"),
 )
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
-_SHOWN = 3
 
 
 class Problem(Exception):
@@ -91,20 +91,7 @@ def _refused(error: RequestValidationError | ValidationError) -> Problem:
     found = list(error.errors())
     if found[0]["type"] == "json_invalid":
         return Problem(400, "invalid_input", f"The body is not JSON: {found[0]['ctx']['error']}.")
-    told = [f"{_place(each['loc'])}: {each['msg']}" for each in found[:_SHOWN]]
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return Problem(422, "invalid_input", f"{'; '.join(told)}{more}.")
-
-
-def _place(steps: tuple[int | str, ...]) -> str:
-    """Return where a value stands, as ``vectors[0][3]``."""
-    text = ""
-    for step in steps:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif step not in ("query", "path", "body"):
-            text += f"{'.' if text else ''}{step:.80}"
-    return f"`{text}`" if text else "the request"
+    return Problem(422, "invalid_input", worded(found))
 
 
 def answer(problem: Problem) -> Response:

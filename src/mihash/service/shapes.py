@@ -100,7 +100,7 @@ class SearchBody(SearchOptions):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.vectors is None) == (self.key is None):
-            raise ValueError("give `vectors` or `key`, one of the two")
+            raise ValueError("Give `vectors` or `key`, one of the two")
         return self
 
 
