@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from mihash.client import Client
 from mihash.errors import InvalidInput
 from mihash.service import Limits
 from mihash.service.problems import Problem
@@ -342,6 +343,64 @@ def test_only_so_many_rows_and_comparisons(running):
         answer = call.post("/v1/search", {"vectors": X[:11].tolist(), "k": 1})
         assert (answer.status, answer.code) == (422, "invalid_input")
         assert "in parts of 10" in answer.message
+
+
+@pytest.mark.parametrize(
+    "text", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nno head\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\r\n\r\n"]
+)
+def test_what_is_not_http(empty, text, caplog):
+    head, _, body = raw(empty, text).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"content-type: application/json" in head
+    assert json.loads(body)["error"]["code"] == "invalid_input"
+    assert not caplog.records
+
+
+def test_a_body_that_is_not_http(empty, caplog):
+    """The chunks are broken: the request has begun, its answer has not."""
+    found = raw(empty, HEAD + b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 400")
+    assert found.count(b"HTTP/1.1 4") == 1
+    assert empty.get("/health").status == 200
+    assert not caplog.records
+
+
+def test_an_upgrade_is_not_taken_and_not_told_to_the_log(empty, caplog):
+    upgrade = (
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close, upgrade\r\nUpgrade: websocket\r\n\r\n"
+    )
+    assert raw(empty, upgrade).startswith(b"HTTP/1.1 200")
+    assert not caplog.records
+
+
+def test_only_so_many_connections(running):
+    with running(limits=Limits(connections=3, listeners=2)) as service:
+        call = Caller(service).ready()
+        place = (call.place.hostname, call.place.port)
+        kept = [Client(service.url) for _ in range(3)]
+        assert [client.stats()["items"] for client in kept] == [0, 0, 0]
+        for method, body in (("GET", None), ("POST", b"{}")):
+            answer = call(method, "/v1/stats", body)
+            assert (answer.status, answer.code) == (503, "busy")
+            assert answer.headers["Retry-After"] == "5"
+            assert answer.headers["Connection"] == "close"
+        assert call.get("/health").status == 200
+        assert call.get("/ready").status == 200
+        listening = [Client(service.url).events() for _ in range(2)]  # their share is their own
+        assert [next(events).name for events in listening] == ["stats", "stats"]
+        assert call.get("/v1/events").code == "busy"
+        assert [client.stats()["items"] for client in kept] == [0, 0, 0]  # who is in is served
+        crowd = [socket.create_connection(place) for _ in range(9)]
+        crowd[-1].settimeout(5)
+        assert crowd[-1].recv(1) == b""  # far too many are not even answered
+        for connection in kept + crowd:
+            connection.close()
+        for events in listening:
+            events.close()
+        end = time.monotonic() + 10
+        while call.get("/v1/stats").status != 200:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def test_head(empty):

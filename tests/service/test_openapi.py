@@ -34,8 +34,8 @@ def test_every_address_is_described(served):
         "/v1/rehash": {"post"},
         "/v1/pause": {"post"},
         "/v1/resume": {"post"},
-        "/health": {"get"},
-        "/ready": {"get"},
+        "/health": {"get", "head"},
+        "/ready": {"get", "head"},
         "/metrics": {"get"},
     }
     assert {path: set(operations) for path, operations in api["paths"].items()} == wanted

@@ -191,6 +191,16 @@ def test_everything_acknowledged_is_there(tmp_path):
         index.verify()
 
 
+def test_a_second_server_fails_before_it_promises_anything(tmp_path):
+    folder = tmp_path / "index"
+    words = [sys.executable, "-m", "mihash", "serve", str(folder), "--port", "0"]
+    with mihash.OnlineIndex.create(folder, n_bits=16):
+        result = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"mihash: {folder} is in use: another process serves it or writes to it")
+
+
 def test_ctrl_c(tmp_path):
     folder = tmp_path / "index"
     mihash.OnlineIndex.create(folder, n_bits=16).close()

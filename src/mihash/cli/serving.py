@@ -40,7 +40,10 @@ def serve(
             show_default="MIHASH_TOKEN, if set",
         ),
     ] = None,
-    max_body: Annotated[float, typer.Option(metavar="MB", help="The largest body of a request, in MiB.")] = 32,
+    max_body: Annotated[
+        float,
+        typer.Option(metavar="MB", help="The largest body of a request, in MiB; of JSON at most 8 are taken."),
+    ] = 32,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a request may wait.")] = 60,
     searchers: Annotated[
         int | None, typer.Option(help="Searches at a time.", show_default="one a core, 2 to 8")
@@ -75,6 +78,7 @@ def serve(
         raise InvalidInput("Give the PATH of an index, or --demo, one of the two.")
     if path is not None:
         check_index(path)
+        _check_free(path)
     token = os.environ.get(_TOKEN) if token_file is None else read_token(token_file)
     given = {} if searchers is None else {"searchers": searchers}
     limits = Limits(max_body=int(max_body * 2**20), timeout_s=timeout, waiting_writes=waiting, **given)
@@ -102,6 +106,19 @@ def serve(
             announce=lambda url: say(f"Serving {what} at {url} (page) and {url}/docs. Stop with Ctrl-C."),
         )
     note("Closed; everything that was acknowledged is on the disk." if path is not None else "Closed.")
+
+
+def _check_free(path: Path) -> None:
+    """Say that an index is served already, or written to, before anything is promised."""
+    from ..errors import InvalidInput, StoreLocked
+    from ..tables.database import check_free
+
+    try:
+        check_free(path)
+    except StoreLocked:
+        raise InvalidInput(
+            f"{path} is in use: another process serves it or writes to it, and one may. Stop that one first."
+        ) from None
 
 
 def _replay(data: str, rate: float, drift: int) -> "Replay":

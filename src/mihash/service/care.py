@@ -8,21 +8,23 @@ from ..index import OnlineIndex
 from .answers import respond
 from .service import Service
 from .shapes import Status
-from .told import errors, service_of
+from .told import bodiless, errors, service_of
 
 __all__ = ["health", "metrics", "ready", "router"]
 
 router = APIRouter(tags=["care"])
 
+_HEAD = bodiless(504)
 
-@router.head("/health", include_in_schema=False)
+
+@router.head("/health", summary="Whether the process is up", response_class=Response, responses=_HEAD)
 @router.get("/health", summary="Whether the process is up", responses={200: {"model": Status}, **errors()})
 async def health() -> Response:
     """Answer."""
     return respond({"status": "ok"})
 
 
-@router.head("/ready", include_in_schema=False)
+@router.head("/ready", summary="Whether the index can answer", response_class=Response, responses=_HEAD)
 @router.get("/ready", summary="Whether the index can answer", responses={200: {"model": Status}, **errors(504)})
 async def ready(request: Request) -> Response:
     """Answer 503 while the index is opened, learns again what a crash has lost, or is closed."""

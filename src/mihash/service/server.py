@@ -71,7 +71,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http=connection_class(limits),
+                http=connection_class(service),
                 ws="none",
                 lifespan="on",
                 log_config=None,

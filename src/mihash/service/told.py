@@ -12,7 +12,7 @@ from .bodies import FLOATS, JSON, NPY
 from .service import Service
 from .shapes import DeleteBody, Error, ItemsBody, SearchBody
 
-__all__ = ["errors", "openapi", "raw_body", "service_of"]
+__all__ = ["bodiless", "errors", "openapi", "raw_body", "service_of"]
 
 _MEANINGS = {
     400: "The body cannot be read.",
@@ -49,6 +49,12 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     if 503 in found:
         found[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     return found
+
+
+def bodiless(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the answers of a route to HEAD: as those to GET, without a body."""
+    found = {status: {"description": about["description"]} for status, about in errors(*statuses).items()}
+    return {200: {"description": "It is so."}, **found}
 
 
 def raw_body(model: type[BaseModel], raw: bool = True) -> dict[str, Any]:

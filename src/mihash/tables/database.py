@@ -31,7 +31,7 @@ try:
 except ImportError:  # pragma: no cover -- not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["DATABASE", "FORMAT", "Database", "WriterLock"]
+__all__ = ["DATABASE", "FORMAT", "Database", "WriterLock", "check_free"]
 
 FORMAT = 1
 DATABASE = "index.db"
@@ -342,6 +342,11 @@ class _Reader:
 
     def __del__(self) -> None:
         self.close()
+
+
+def check_free(folder: Path) -> None:
+    """Raise `StoreLocked` where somebody writes to an index."""
+    WriterLock(folder / _LOCK).close()
 
 
 class WriterLock:
