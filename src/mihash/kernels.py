@@ -5,6 +5,7 @@ folder for that can be written; where none can be (a read-only install without a
 in each process.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,13 +52,14 @@ def one_thread() -> Iterator[None]:
     """Hold BLAS to one thread inside a ``with``: small products are faster so, and the last bits repeatable.
 
     Products and eigenvectors depend in their last bits on the number of threads, and learning would carry that on.
-    Several threads may be inside at a time; the last one out restores what was there.
+    Several threads may be inside at a time; the last one out restores what was there. SciPy brings a BLAS of its
+    own, which is held from the first ``with`` that begins after it was loaded, also inside another.
     """
     with _OneThread.lock:
         _OneThread.users += 1
-        if _OneThread.users == 1:
-            _OneThread.before = [library.num_threads for library in _blas()]
-            for library in _blas():
+        for library in _blas("scipy.linalg" in sys.modules):
+            if library.filepath not in _OneThread.before:
+                _OneThread.before[library.filepath] = (library, library.num_threads)
                 library.set_num_threads(1)
     try:
         yield
@@ -65,18 +67,19 @@ def one_thread() -> Iterator[None]:
         with _OneThread.lock:
             _OneThread.users -= 1
             if _OneThread.users == 0:
-                for library, n_threads in zip(_blas(), _OneThread.before, strict=True):
+                for library, n_threads in _OneThread.before.values():
                     library.set_num_threads(n_threads)
+                _OneThread.before.clear()
 
 
 class _OneThread:
     lock = threading.Lock()
     users = 0
-    before: ClassVar[list[int]] = []
+    before: ClassVar[dict[str, tuple[Any, int]]] = {}
 
 
 @cache
-def _blas() -> list[Any]:
+def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- what is loaded now; more may be later
     import threadpoolctl
 
     found = threadpoolctl.ThreadpoolController().lib_controllers

@@ -27,7 +27,7 @@ def test_create_takes_every_option(mihash, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--learner", "foo"], "known: adapthash, hcoh, hmoh, lsh, mihash, okh, osh, sketchhash."),
+        (["--learner", "foo"], "known: adapthash, hcoh, hmoh, lsh, mihash, okh, osh, refit, sketchhash."),
         (["--metric", "foo"], "must be one of 'euclidean', 'cosine'; got 'foo'"),
         (["--dtype", "foo"], "must be one of 'float32', 'float16'; got 'foo'"),
         (["--parameter", "foo=1"], "must be among learning_rate"),

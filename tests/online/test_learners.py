@@ -28,6 +28,8 @@ VARIANTS = {
     "okh, an odd warm-up": ("okh", {"n_anchors": 20, "warm_up": 130}),
     "hmoh, kernel": ("hmoh", {"kernel": True, "n_anchors": 50, "warm_up": 120}),
     "hcoh, more classes": ("hcoh", {"n_classes": 100}),
+    "refit, sdh": ("refit", {"method": "sdh", "every": 100, "options": {"n_anchors": 30}}),
+    "refit, an odd interval": ("refit", {"every": 170, "options": {"epochs": 5}}),
     "sketchhash, small batches": ("sketchhash", {"sketch_size": 100, "batch_size": 30}),
 }
 

@@ -14,7 +14,7 @@ from ..kernels import one_thread
 from ..mapping import HashMapping
 from ..neighbors import Labels
 
-__all__ = ["BatchMethod", "indicators", "unteachable"]
+__all__ = ["BatchMethod", "indicators"]
 
 Matrix = NDArray[np.float32]
 Progress = Callable[[int, int], object]
@@ -51,9 +51,16 @@ class BatchMethod(ABC):
         """
         self.history = []
         vectors = validation.features("X", X)
-        if len(vectors) < 2:
-            raise InvalidInput(f"{type(self).__name__} learns from at least 2 examples; got {len(vectors)}.")
-        labels = self._labels(y, len(vectors))
+        if y is None and self.needs_labels:
+            raise InvalidInput(
+                f"{type(self).__name__} learns from neighbours and others: give `y` with the examples."
+            )
+        labels: Labels | None = None if y is None else validation.labels("y", y, len(vectors))
+        refusal = self.refusal(vectors, labels)
+        if refusal is not None:
+            raise InvalidInput(refusal)
+        import scipy.linalg  # noqa: F401 -- its BLAS must be there to be held to one thread
+
         with one_thread():
             return self.learn(vectors, labels, progress or _nobody)
 
@@ -69,18 +76,13 @@ class BatchMethod(ABC):
         """Return random numbers for one purpose."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(purpose,)))
 
-    def _labels(self, y: ArrayLike | None, n: int) -> Labels | None:
-        """Return labels that make some pairs neighbours and others not."""
-        who = f"{type(self).__name__} learns from neighbours and others"
-        if y is None:
-            if self.needs_labels:
-                raise InvalidInput(f"{who}: give `y` with the examples.")
-            return None
-        labels: Labels = validation.labels("y", y, n)
-        wanted = unteachable(labels)
-        if wanted is not None:
-            raise InvalidInput(f"{who}: give {wanted}.")
-        return labels
+    def refusal(self, X: Matrix, y: Labels | None) -> str | None:
+        """Return why the method cannot learn from checked examples, though it may from others; None if it can."""
+        who = type(self).__name__
+        if len(X) < 2:
+            return f"{who} learns from at least 2 examples; got {len(X)}."
+        wanted = None if y is None else _wanted(y)
+        return None if wanted is None else f"{who} learns from neighbours and others: give {wanted}."
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{key}={value!r}" for key, value in self.parameters().items())
@@ -91,14 +93,8 @@ def _nobody(done: int, total: int) -> None:
     """Nobody wants to know."""
 
 
-def unteachable(y: Labels) -> str | None:
-    """Return what labels lack to make some pairs neighbours and others not; None where they do.
-
-    Examples
-    --------
-    >>> unteachable(np.array([3, 3])), unteachable(np.array([3, 3, 4]))
-    ('examples of at least 2 classes', None)
-    """
+def _wanted(y: Labels) -> str | None:
+    """Return what labels lack to make some pairs neighbours and others not."""
     counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else y.sum(axis=0, dtype=int)
     if counts.max() == len(y):
         return "examples of at least 2 classes"

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import InvalidInput
 from ..mapping import HashMapping
 from ..neighbors import Labels
 from .base import FIRST, BatchMethod, Matrix, Progress
@@ -60,14 +59,19 @@ class ITQ(BatchMethod):
         """Learn from vectors (n, d); labels are not looked at. Return the mapping."""
         return super().fit(X, None, progress)
 
-    def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> HashMapping:  # noqa: ARG002 -- there are none
-        """Find the directions, then turn them."""
+    def refusal(self, X: Matrix, y: Labels | None) -> str | None:
+        """Return why it cannot learn: also where there are fewer components than bits."""
         n, d = X.shape
-        if self.n_bits > min(d, n - 1):
-            raise InvalidInput(
+        if n >= 2 and self.n_bits > min(d, n - 1):
+            return (
                 f"ITQ makes as many bits as there are principal components at most, {min(d, n - 1)} for "
                 f"{n} examples of {d} features; got `n_bits` = {self.n_bits}."
             )
+        return super().refusal(X, y)
+
+    def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> HashMapping:  # noqa: ARG002 -- there are none
+        """Find the directions, then turn them."""
+        n = len(X)
         features = Features(X, "linear", rng=self.generator(FIRST))
         Z = features.Z.astype(np.float64)
         directions = leading_eigenvectors(Z.T @ Z / n, self.n_bits)

@@ -12,6 +12,7 @@ from .lsh import LSH
 from .mihash import MIHash
 from .okh import OKH
 from .osh import OSH
+from .refit import Refit
 from .sketchhash import SketchHash
 
 __all__ = [
@@ -24,11 +25,12 @@ __all__ = [
     "AdaptHash",
     "MIHash",
     "OnlineLearner",
+    "Refit",
     "SketchHash",
     "learner_class",
 ]
 
-_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OKH, OSH, AdaptHash, SketchHash, HCOH, HMOH)
+_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OKH, OSH, AdaptHash, SketchHash, HCOH, HMOH, Refit)
 LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 
 

@@ -46,7 +46,7 @@ class OnlineLearner(ABC):
     """
 
     name: ClassVar[str]
-    needs_labels: ClassVar[bool] = False
+    needs_labels: bool = False
     block_size: int = 100
     forced_until: int = 0  # the table is updated at every block edge until so many were seen (App. D.2)
 

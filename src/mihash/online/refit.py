@@ -1,0 +1,141 @@
+"""Refit: any batch method, fitted anew to the reservoir now and then (Sec. 4.3.2 in the loop of Fig. 2)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import validation
+from ..batch import BatchMethod, lacking, method_class
+from ..errors import InvalidInput
+from ..mapping import HashMapping, LinearMapping, mapping_from_state
+from ..reservoir import Reservoir
+from ..state import State
+from .base import OnlineLearner, hyperplanes
+
+__all__ = ["Refit"]
+
+_BLOCK = 100
+
+
+class Refit(OnlineLearner):
+    """Fit a batch method to the reservoir after every so many examples; the mapping stays in between.
+
+    A batch method learns more from a sample than an online one from each example, and forgets nothing of it; it
+    costs a whole fit each time. The trigger then says whether the table is worth another rehash, as of any
+    learner. Before the first fit the mapping is random hyperplanes. A sample that the method cannot learn from, of
+    one class for example, leaves the mapping as it is, and ``refusal`` says why.
+
+    Parameters
+    ----------
+    n_bits
+        The code length b.
+    method
+        A method of `mihash.batch` by name.
+    every
+        After how many examples it is fitted again; beyond 100, at the next full hundred.
+    options
+        The method's arguments by name, but for the length and the seed.
+    seed
+        Seeds the first hyperplanes, and every fit alike.
+
+    Attributes
+    ----------
+    refusal
+        Why the method could not learn from the last sample; None where it could.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> data = mihash.datasets.digits()
+    >>> learner = Refit(n_bits=16, method="sdh", every=500, options={"n_anchors": 100})
+    >>> system = mihash.OnlineHashing(learner, mihash.TriggerUpdate(theta=0.0), reservoir_size=300)
+    >>> system.feed(data.X[:1500], data.y[:1500])
+    >>> system.current, system.updates
+    (KernelMapping(64 -> 16 bits, ...), 4)
+    """
+
+    name = "refit"
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        method: str = "mihash",
+        every: int = 1000,
+        options: Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n_bits, seed)
+        self.method = method
+        self.every = validation.integer("every", every, minimum=1)
+        self.options = _plain(options)
+        self.block_size = min(self.every, _BLOCK)
+        self.needs_labels = self._make().needs_labels
+        self.refusal: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {name: getattr(self, name) for name in ("n_bits", "method", "every", "options", "seed")}
+
+    def begin(self, n_features: int) -> None:
+        """Start with random hyperplanes."""
+        self._mapping: HashMapping = LinearMapping(hyperplanes(n_features, self.n_bits, self.seed))
+        self._seen = 0
+
+    def current(self) -> HashMapping:
+        """Return the mapping of the last fit."""
+        return self._mapping
+
+    def learn(
+        self, X: NDArray[np.float32], y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]
+    ) -> None:
+        """Count a block, and fit to the sample after it when it is time."""
+        before, self._seen = self._seen, self._seen + len(X)
+        if len(X) < self.block_size or before // self.every == self._seen // self.every:
+            return  # who looks in mid-block sees the last fit
+        sample = reservoir.copy()
+        sample.apply(X, y, slots)
+        method = self._make()
+        self.refusal = method.refusal(sample.X, sample.y)
+        if self.refusal is None:
+            self._mapping = method.fit(sample.X, sample.y)
+
+    def learned(self) -> State:
+        """Return the mapping, the count, and why the last sample was refused."""
+        return {"mapping": self._mapping.state(), "seen": self._seen, "refusal": self.refusal}
+
+    def relearn(self, learned: State) -> None:
+        """Take over mapping, count and refusal."""
+        self._mapping, self._seen = mapping_from_state(learned["mapping"]), learned["seen"]
+        self.refusal = learned["refusal"]
+
+    def _make(self) -> BatchMethod:
+        """Return the method, fresh; what it does not take is refused."""
+        missing = lacking(self.method)
+        if missing:
+            raise InvalidInput(f"`method` {self.method!r} needs {missing}.")
+        cls: Any = method_class(self.method)
+        known = [name for name in cls().parameters() if name not in ("n_bits", "seed")]
+        unknown = sorted(set(self.options) - set(known))
+        if unknown:
+            raise InvalidInput(
+                f"`options` of {self.method} must be among {', '.join(known)}; got {', '.join(unknown)}."
+            )
+        made: BatchMethod = cls(self.n_bits, seed=self.seed, **self.options)
+        return made
+
+
+def _plain(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return arguments that can be saved with the learner."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise InvalidInput(f"`options` must be a dictionary of the method's arguments; got {options!r:.80}.")
+    try:
+        json.dumps(dict(options))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"`options` must be plain numbers and strings; {error}.") from error
+    return dict(options)
