@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from mihash.client import Client
+
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the extra `service` is not installed")
 
@@ -183,6 +185,37 @@ def test_a_search_by_key_and_by_vector(visit: Any, service: str) -> None:
     assert "neither" in _text(page, "#search-note")
 
 
+SHOWN = {
+    2**63 - 1: "9223372036854775807",
+    -(2**53) - 1: "-9007199254740993",
+    "9007199254740993": "9007199254740993",
+    "two\nlines": r'"two\nlines"',
+    "": '""',
+    "a/50%": "a/50%",
+    "\u200b": r'"\u200b"',
+}
+
+
+def test_exact_and_odd_keys(visit: Any, service: str) -> None:
+    """A key is shown, and looked up by a click, as it is: whole numbers of 64 bits and whatever a text can be."""
+    page = _live(visit())
+    page.fill("#k", "5")
+    with Client(service) as client:
+        for key, name in SHOWN.items():
+            client.add([[-60.0, 60.0] * 32], keys=[key], metadata=[{"row": 2**60 + 1}])
+            page.fill("#query", json.dumps([-60, 60] * 32))
+            page.keyboard.press("Enter")
+            link = page.locator("#results .link", has_text=re.compile(f"^{re.escape(name)}$"))
+            link.wait_for()
+            assert f"row {2**60 + 1}" in " ".join(_text(page, "#results").split())
+            link.click()
+            written = str(key) if isinstance(key, int) else json.dumps(key, ensure_ascii=False)
+            _until(page, "document.querySelector('#query').value === arg", written)
+            link.wait_for(state="detached")  # it is not its own neighbour
+            assert page.locator("#results .link").count() == 5
+            client.delete([key])
+
+
 def test_what_is_stored_is_shown_as_text(visit: Any) -> None:
     pixel = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
     stored = [
@@ -285,6 +318,7 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
     inside = """async () => {
       const { parse, imageOf } = await import("/page/search.js");
       const { ledger } = await import("/page/updates.js");
+      const { read, write } = await import("/page/exact.js");
       const { drift } = await import("/page/quality.js");
       const versions = [{seen: 0, items: 100, seconds: 0.1}, {seen: 500, items: 500, seconds: 0.5}];
       const sums = ledger({stats: {seen: 1000, items: 1000, interval: 100}, versions});
@@ -292,6 +326,8 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
         {accepted: true, current: 0.5, snapshot: 0.4}, {accepted: false, current: 0.5, snapshot: 0.45}];
       return {
         parsed: ["7", " a b ", '"7"', "1 2.5,-3e2", "[[1, 2]]", "12-34"].map(parse),
+        large: ["9223372036854775807", "9223372036854775808", "-9007199254740993"].map(parse).map(write),
+        exact: write(read('[12345678901234567890, "1234567890123456789", 1.25, 9e99, "1\\\\\\\\", -3]')),
         images: [{a: "/x.png"}, {image: "https://a.example/b"}, {a: "https://a.example/b"}, {image: "ftp://a/b.png"},
           {image: "data:text/html,x"}, null].map((each) => imageOf(each) !== null),
         sums, drift: drift(decisions), undrifted: drift([{accepted: true, current: null}]),
@@ -300,6 +336,9 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
     found = page.evaluate(inside)
     vector = [{"vectors": [[1, 2.5, -300]]}, {"vectors": [[1, 2]]}]
     assert found["parsed"] == [{"key": 7}, {"key": "a b"}, {"key": "7"}, *vector, {"key": "12-34"}]
+    largest = ['{"key":9223372036854775807}', '{"key":"9223372036854775808"}', '{"key":-9007199254740993}']
+    assert found["large"] == largest
+    assert found["exact"] == r'[12345678901234567890,"1234567890123456789",1.25,9e+99,"1\\",-3]'
     assert found["images"] == [True, True, False, False, False, False]
     sums = found["sums"]
     assert (sums["updates"], sums["rows"], sums["fixed"]) == (2, 600, 11)

@@ -1,6 +1,8 @@
 // The HTTP interface: requests with the token, and the stream of events, which is read by fetch because an
 // EventSource cannot send headers.
 
+import { read, write } from "./exact.js";
+
 const ROOT = new URL("v1/", document.baseURI);
 const SILENCE_MS = 15_000; // the service speaks each second
 const LONGEST_WAIT_S = 10;
@@ -47,12 +49,12 @@ async function send(path, options = {}) {
 }
 
 export async function get(path) {
-  return (await send(path)).json();
+  return read(await (await send(path)).text());
 }
 
 export async function post(path, body) {
   const headers = { "Content-Type": "application/json" };
-  return (await send(path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+  return read(await (await send(path, { method: "POST", headers, body: write(body) })).text());
 }
 
 async function* messages(body, alive) {

@@ -42,7 +42,7 @@ export function draw(state) {
   const { stats } = state;
   if (!stats) return;
   tile("items", count(stats.items), [`${bytes(stats.bytes_on_disk ?? 0)} on disk`, stats.deleted && `${count(stats.deleted)} deleted`].filter(Boolean).join(", "));
-  tile("ingest", rate(stats.rates?.rows_per_s ?? 0), `rows a second, ${count(stats.seen ?? 0)} seen`);
+  tile("ingest", rate(stats.rates?.rows_per_s ?? 0), [`rows a second, ${count(stats.seen ?? 0)} seen`, stats.behind && `${count(stats.behind)} to learn from`].filter(Boolean).join(", "));
   tile("queries", rate(stats.rates?.queries_per_s ?? 0), "a second");
   const doing = stats.paused ? "paused" : stats.rehashing ? "rehashing now" : "up to date";
   tile("version", stats.version == null ? "\u2013" : `${stats.version}`, `${plural(stats.updates ?? 0, "update")} of ${plural(stats.decisions ?? 0, "decision")}, ${doing}`);

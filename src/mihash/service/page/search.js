@@ -1,8 +1,9 @@
 // Search by a key or a vector. What is stored is foreign: it reaches the page as text, or as an image that may not
 // say where it was asked from.
 
-import { get, post } from "./api.js";
+import { post } from "./api.js";
 import { byId, count, html, plural } from "./draw.js";
+import { read, whole, write } from "./exact.js";
 
 const IMAGE_NAME = /^(image|img|picture|photo|thumb(nail)?|icon|(image|img|thumbnail)_?ur[il])$/i;
 const IMAGE_FILE = /\.(png|jpe?g|gif|webp|avif|svg|bmp)$/i;
@@ -16,13 +17,13 @@ export function parse(text) {
   const trimmed = text.trim();
   if (!trimmed) throw new Error("Enter a key or a vector.");
   if (/^["[]/.test(trimmed)) {
-    const value = JSON.parse(trimmed);
+    const value = read(trimmed);
     if (typeof value === "string") return { key: value };
     const row = Array.isArray(value[0]) ? value[0] : value;
-    if (!row.length || !row.every((x) => typeof x === "number")) throw new Error("A vector is a list of numbers.");
-    return { vectors: [row] };
+    if (!row.length || !row.every((x) => typeof x === "number" || typeof x === "bigint")) throw new Error("A vector is a list of numbers.");
+    return { vectors: [row.map(Number)] };
   }
-  if (/^-?\d+$/.test(trimmed)) return { key: Number(trimmed) };
+  if (/^-?\d+$/.test(trimmed)) return { key: whole(trimmed) };
   const parts = trimmed.split(/[\s,;]+/).filter(Boolean);
   if (NUMBERS.test(trimmed) && parts.length > 1 && parts.every((part) => Number.isFinite(Number(part)))) {
     return { vectors: [parts.map(Number)] };
@@ -59,15 +60,22 @@ function facts(metadata, image) {
   const list = html("dl", { className: "facts" });
   for (const [name, value] of Object.entries(metadata ?? {})) {
     if (name === image?.name) continue;
-    const text = typeof value === "string" ? value : JSON.stringify(value);
+    const text = typeof value === "string" ? value : write(value);
     list.append(html("div", {}, html("dt", { textContent: name }), html("dd", { textContent: text.length > 200 ? text.slice(0, 199) + "\u2026" : text })));
   }
   return list;
 }
 
+// How a key looks in the list: one with something that would not be seen, such as a line's end, as it is written.
+export function shown(key) {
+  if (typeof key !== "string" || /^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$/u.test(key)) return String(key);
+  const hidden = /[\u007f-\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]/g;
+  return JSON.stringify(key).replace(hidden, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
 function hit(key, distance, metadata) {
   const image = imageOf(metadata);
-  const again = html("button", { type: "button", className: "link", textContent: String(key), title: "Search near this item" });
+  const again = html("button", { type: "button", className: "link", textContent: shown(key), title: "Search near this item" });
   again.addEventListener("click", () => {
     byId("query").value = typeof key === "string" ? JSON.stringify(key) : String(key);
     byId("search").requestSubmit();
@@ -85,7 +93,7 @@ async function ask(body) {
   try {
     return await post("search", body);
   } catch (error) {
-    if (error.status !== 404 || typeof body.key !== "number") throw error;
+    if (error.status !== 404 || !["number", "bigint"].includes(typeof body.key)) throw error;
     return post("search", { ...body, key: String(body.key) }); // an index whose keys are texts
   }
 }
