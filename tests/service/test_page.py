@@ -132,6 +132,7 @@ def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
     assert re.match(r"\d+ updates? so far", _text(page, "#updates-lead"))
     assert "bits about who is one" in _text(page, "#distances-lead")
     assert "theta" in _text(page, "#about")
+    assert "turned by 90 degrees" in _text(page, "#note")
 
 
 def test_a_decision_tells_its_reason_to_the_pointer_and_to_the_keyboard(visit: Any) -> None:

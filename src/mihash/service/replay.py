@@ -60,6 +60,13 @@ class Replay:
         self._top = float(self._X.max())
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._n = 0
+        self.note: str | None = None
+        if side is not None and self._turn_after:
+            self.note = (
+                f"This is a demo: handwritten digits, {self._rate:g} a second. After every "
+                f"{self._turn_after:,} they are turned by 90 degrees: the stream drifts, the quality falls, and "
+                "the mapping has to adapt."
+            )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 

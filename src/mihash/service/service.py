@@ -32,6 +32,9 @@ _SMALL = 65_536  # bytes of a body that are read at once
 class Background(Protocol):
     """Something that works on the index beside the requests, such as the stream of the demo."""
 
+    note: str | None
+    """What people who look at the page should know of it."""
+
     def start(self, service: "Service") -> None:
         """Begin, once the index is open."""
 
@@ -128,7 +131,8 @@ class Service:
         if behind and behind + n > self.limits.rows:
             message = f"{behind:,} rows wait to be learned from; nothing was done with these {n:,}."
             raise busy(message, self._row_s * (behind + n - self.limits.rows))
-        keys = index.add(vectors, at_once=self.limits.piece, **more)
+        # where rows wait already, a piece of these is next: whoever adds a few need not wait for it
+        keys = index.add(vectors, at_once=1 if behind else self.limits.piece, **more)
         self.metrics.rows.add(n)
         return keys
 
@@ -150,6 +154,7 @@ class Service:
             "uptime_s": round(self.metrics.uptime_s, 3),
             "rates": self.metrics.rates(),
             "options": asdict(index.options),
+            "note": None if self._background is None else self._background.note,
         }
 
     def waiting(self) -> dict[str, int]:

@@ -220,6 +220,7 @@ class Stats(BaseModel):
     uptime_s: float
     rates: Rates
     options: dict[str, Any]
+    note: str | None = Field(description="What to know of who feeds the index, in the demo.")
 
 
 class Decision(BaseModel):

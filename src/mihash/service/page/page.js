@@ -29,6 +29,8 @@ function about() {
   const theta = stats.theta == null ? "theta 2 % of the snapshot\u2019s quality" : `theta ${stats.theta} bits`;
   const neighbors = stats.labels ? "neighbours share a label" : "neighbours are the closest 5 % of pairs";
   byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, theta, `a check every ${stats.interval} examples`, neighbors].join(", ") + ".";
+  byId("note").hidden = !stats.note;
+  byId("note").textContent = stats.note ?? "";
   const trouble = stats.learning_error ?? stats.rehash_error;
   byId("alert").hidden = !trouble;
   byId("alert").textContent = trouble ?? "";
