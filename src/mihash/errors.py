@@ -11,6 +11,7 @@
     ├── ServiceError                     a service did not do what it was asked
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
+        ├── PartialFailure               shards of a cluster cannot be reached
         ├── StoreLocked                  somebody else is writing
         └── UnsupportedVersion           written by a newer mihash
 """
@@ -21,6 +22,7 @@ __all__ = [
     "InvalidInput",
     "MIHashError",
     "NotReady",
+    "PartialFailure",
     "ServiceError",
     "SnapshotMismatch",
     "StoreError",
@@ -82,6 +84,26 @@ class StoreError(MIHashError):
 
 class CorruptStore(StoreError):
     """Stored bytes are missing, or their checksum is wrong."""
+
+
+class PartialFailure(StoreError):
+    """Shards of a cluster cannot be reached, so the whole answer cannot be given.
+
+    Parameters
+    ----------
+    message
+        What is wrong.
+    missing
+        The numbers of the shards.
+    """
+
+    def __init__(self, message: str, missing: tuple[int, ...] = ()) -> None:
+        super().__init__(message, missing)
+        self.missing = missing
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0])
 
 
 class StoreLocked(StoreError):

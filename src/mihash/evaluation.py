@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from . import validation
 from .errors import NotReady
-from .tables.rescoring import distances_to
-from .tables.sqlite import SQLiteTable
+from .tables.durable import DurableTable
 
 __all__ = ["Recall", "evaluate"]
 
@@ -36,7 +35,7 @@ class Recall(NamedTuple):
     n_queries: int
 
 
-def evaluate(table: SQLiteTable, k: int, n_queries: int, rescore: int, seed: int) -> Recall:
+def evaluate(table: DurableTable, k: int, n_queries: int, rescore: int, seed: int) -> Recall:
     """Take some items as queries, find their nearest others exactly, and see how many a search finds."""
     k = validation.integer("k", k, minimum=1)
     n_queries = validation.integer("n_queries", n_queries, minimum=1)
@@ -44,13 +43,9 @@ def evaluate(table: SQLiteTable, k: int, n_queries: int, rescore: int, seed: int
     edition = table.edition
     if edition is None or edition.n_items < 2:
         raise NotReady("Recall needs at least 2 items.")
-    live = edition.ids[~edition.dead]
-    chosen = np.sort(np.random.default_rng(seed).permutation(live)[:n_queries])
-    queries = table.segments.fetch(chosen, edition.mapping.n_features)
-    if queries is None:
-        raise NotReady("Items were purged meanwhile: try again.")
-    k = min(k, len(live) - 1)
-    truth = _nearest(table, queries, chosen, k, frozenset(edition.ids[edition.dead].tolist()))
+    k = min(k, edition.n_items - 1)
+    chosen, queries = table.sample(n_queries, seed)
+    truth = table.nearest_vectors(queries, chosen, k)
     plain = _found(table, queries, chosen, k, 0)
     again = _found(table, queries, chosen, k, rescore)
     lists = table.search_ids(queries, max(k, rescore) + 1)  # as many as are rescored
@@ -65,25 +60,7 @@ def evaluate(table: SQLiteTable, k: int, n_queries: int, rescore: int, seed: int
 
 
 def _found(
-    table: SQLiteTable, queries: NDArray[np.float32], own: NDArray[np.int64], k: int, rescore: int
+    table: DurableTable, queries: NDArray[np.float32], own: NDArray[np.int64], k: int, rescore: int
 ) -> list[NDArray[np.int64]]:
     lists = table.search_ids(queries, k + 1, rescore + 1 if rescore else 0)
     return [ids[ids != mine][:k] for ids, mine in zip(lists, own, strict=True)]
-
-
-def _nearest(
-    table: SQLiteTable, queries: NDArray[np.float32], own: NDArray[np.int64], k: int, dead: frozenset[int]
-) -> list[NDArray[np.int64]]:
-    """Return the ids of the k nearest rows to each query, itself left out, by (distance, id)."""
-    best = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
-    for segment in table.segments.after(-1, None, queries.shape[1]):
-        keep = ~np.isin(segment.ids, list(dead))
-        ids, X = segment.ids[keep], segment.features[keep]
-        for place, (query, mine) in enumerate(zip(queries, own, strict=True)):
-            others = ids != mine
-            distances = distances_to(query, X[others], table.metric)
-            ids_both = np.concatenate([best[place][0], ids[others]])
-            both = np.concatenate([best[place][1], distances])
-            order = np.lexsort((ids_both, both))[:k]
-            best[place] = (ids_both[order], both[order])
-    return [ids for ids, _ in best]

@@ -18,7 +18,7 @@ from . import state as saved
 from .errors import CorruptStore, MIHashError
 from .options import Options
 from .stream import Event, Stream
-from .tables.sqlite import SQLiteTable
+from .tables.durable import DurableTable
 from .tables.versions import now, propose
 
 __all__ = ["CHECKPOINT_ROWS", "Journal"]
@@ -56,7 +56,7 @@ class Journal:
         What the index was made with.
     """
 
-    def __init__(self, table: SQLiteTable, options: Options) -> None:
+    def __init__(self, table: DurableTable, options: Options) -> None:
         self._table, self._options = table, options
         self._lock = table.database.lock  # one lock for all that is written: no order to get wrong
         self._stream: Stream | None = None
@@ -159,7 +159,7 @@ class Journal:
                 "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
                 (kept,),
             )
-            self._table.segments.merge(connection, self._table.label_kind, self._table.n_features or 0)
+            self._table.tidy(connection)
         self._learned = 0
 
     def forget(self) -> None:
@@ -241,7 +241,7 @@ class Journal:
                 continue
             self._through, self._learned = through, 0
             return stream
-        if rows and self._table.setting("compactions"):
+        if rows and self._table.purged:
             raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")
         self._through, self._learned = -1, 0
         return self._options.make_stream()
@@ -252,7 +252,7 @@ class Journal:
         query = "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number"
         with self._table.database.read() as connection:
             asked = [row[0] for row in connection.execute(query, (stream.n_events,))]
-        for segment in self._table.segments.after(self._through, kind, self._table.n_features or 0):
+        for segment in self._table.rows_after(self._through):
             self._through = int(segment.ids[-1])
             if kind is not None and segment.labels is None:
                 continue

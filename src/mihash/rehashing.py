@@ -4,7 +4,7 @@ import threading
 import weakref
 
 from .errors import NotReady
-from .tables.sqlite import SQLiteTable
+from .tables.durable import DurableTable
 
 __all__ = ["Rehashing"]
 
@@ -20,7 +20,7 @@ class Rehashing:
         Whether to begin with nothing being built.
     """
 
-    def __init__(self, table: SQLiteTable, paused: bool = False) -> None:
+    def __init__(self, table: DurableTable, paused: bool = False) -> None:
         self._table = table
         self._condition = threading.Condition()
         self._paused, self._stopped, self._busy, self._asked = paused, False, False, False

@@ -1,22 +1,25 @@
 """Answers to queries from one edition: scan, filter, rescore, and the keys of what was found."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ..search import Bitmap, Method, as_bitmap, as_columns
+from .. import validation
+from ..search import Bitmap, Method, as_bitmap, as_columns, as_method
 from .database import Database
 from .edition import Edition
+from .filters import compile_filter
 from .items import keys_of, matching
 from .keys import key_array
 from .rescoring import Found, rescored
 from .segments import Segments
 from .settings import read_settings
 
-__all__ = ["Answers", "Hits", "Question"]
+__all__ = ["Answers", "Hits", "PartialHits", "Question"]
 
 _REMEMBERED = 8
 
@@ -37,6 +40,36 @@ class Hits(NamedTuple):
     keys: Any
     distances: Any
     version: int
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The shards that did not answer: none, but for a `PartialHits`."""
+        return ()
+
+
+class PartialHits(Hits):
+    """An answer in which shards are missing, for who has allowed that.
+
+    Examples
+    --------
+    >>> hits = PartialHits(np.array([[3]]), np.array([[0]]), 7, (1,))
+    >>> keys, distances, version = hits
+    >>> version, hits.missing, Hits(*hits).missing
+    (7, (1,), ())
+    """
+
+    _missing: tuple[int, ...]
+
+    def __new__(cls, keys: Any, distances: Any, version: int, missing: tuple[int, ...]) -> Self:
+        """Return the answer, with the numbers of the shards that are not in it."""
+        made = super().__new__(cls, keys, distances, version)
+        made._missing = missing
+        return made
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The shards that did not answer."""
+        return self._missing
 
 
 @dataclass(frozen=True)
@@ -68,6 +101,28 @@ class Question:
     radius: int | None = None
     method: Method = "auto"
     n_threads: int = 1
+
+    @classmethod
+    def checked(
+        cls,
+        Q: ArrayLike,
+        n_features: int | None,
+        k: int,
+        where: Mapping[str, Any] | None,
+        rescore: int,
+        radius: int | None,
+        method: str,
+        n_threads: int,
+    ) -> "Question":
+        """Return what is asked, or raise where something of it is wrong."""
+        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
+        k = validation.integer("k", k, minimum=1)
+        rescore = validation.integer("rescore", rescore, minimum=0)
+        if radius is not None:
+            radius = validation.integer("radius", radius, minimum=0)
+        condition = None if where is None else compile_filter(where)
+        queries = validation.features("Q", Q, n_features, allow_empty=True)
+        return cls(queries, k, condition, rescore, radius, chosen, n_threads)
 
     def nothing(self, version: int) -> Hits:
         """Return the answer of a table without items."""
@@ -101,7 +156,7 @@ class Answers:
         if not lists:
             return question.nothing(edition.version)
         ids = [found for found, _ in lists]
-        keys = ids if plain_keys else self._keys(ids)
+        keys = ids if plain_keys else self.keys(ids)
         if keys is None:
             return None
         distances = [found for _, found in lists]
@@ -129,7 +184,7 @@ class Answers:
             return lists
         return rescored(self._segments, question.queries, lists, k if radius is None else None, self.metric)
 
-    def _keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
+    def keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
         """Return the keys of ids, None where one is not stored any more."""
         wanted = np.unique(np.concatenate(lists))
         with self._database.read() as connection:

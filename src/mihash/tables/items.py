@@ -31,9 +31,11 @@ __all__ = [
     "remove_items",
     "removed_items",
     "texts_of",
+    "top_key",
 ]
 
 Metadata = Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None
+_COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
 
@@ -83,6 +85,16 @@ def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | No
         rows = connection.execute(f"SELECT id, key, seal FROM item WHERE key {_AMONG}", (text,)).fetchall()
     found = {_unsealed_key(number, key, seal): number for number, key, seal in rows}
     return [found.get(key) for key in keys]
+
+
+def top_key(connection: sqlite3.Connection) -> int:
+    """Return the largest key that is a number, -1 where there is none above; keys from 2^62 on do not count.
+
+    Above the largest there would be no number left.
+    """
+    query = "SELECT coalesce(max(key), -1) FROM item WHERE key < ?"  # texts are above every number
+    (top,) = connection.execute(query, (_COUNTED,)).fetchone()
+    return int(top)
 
 
 def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int, Key]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .segments import Segments
 
-__all__ = ["Found", "distances_to", "rescored"]
+__all__ = ["Found", "distances_to", "nearest_rows", "rescored"]
 
 Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
 
@@ -49,3 +49,29 @@ def distances_to(query: NDArray[np.float32], vectors: NDArray[np.float32], metri
     inner: NDArray[np.float64] = (wide * point).sum(axis=1)  # BLAS would give other last bits for other rows
     cosines = np.divide(inner, products, out=np.zeros(len(wide)), where=products > 0)
     return np.maximum(1.0 - cosines, 0).astype(np.float32)
+
+
+def nearest_rows(
+    segments: Segments,
+    queries: NDArray[np.float32],
+    own: NDArray[np.int64],
+    k: int,
+    dead: NDArray[np.int64],
+    metric: str,
+) -> Found:
+    """Return ids and distances of the k nearest rows to each query, by (distance, id), from all that are stored.
+
+    Rows that are ``dead`` are left out, and for each query the row that is its ``own``.
+    """
+    best: Found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
+    for segment in segments.after(-1, None, queries.shape[1]):
+        keep = ~np.isin(segment.ids, dead)
+        ids, X = segment.ids[keep], segment.features[keep]
+        for place, (query, mine) in enumerate(zip(queries, own, strict=True)):
+            others = ids != mine
+            distances = distances_to(query, X[others], metric)
+            ids_both = np.concatenate([best[place][0], ids[others]])
+            both = np.concatenate([best[place][1], distances])
+            order = np.lexsort((ids_both, both))[:k]
+            best[place] = (ids_both[order], both[order])
+    return best

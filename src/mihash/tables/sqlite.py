@@ -11,22 +11,21 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, MIHashError, UnknownName
+from ..errors import CorruptStore, InvalidInput, NotReady, UnknownName
 from ..mapping import HashMapping
-from ..search import as_method
 from .answers import Answers, Hits, Question
 from .database import Database
+from .durable import DurableTable, Item
 from .edition import CODE_ROWS, Edition, read_codes, write_codes
-from .filters import compile_filter, decode_metadata
+from .filters import decode_metadata
 from .items import (
     Metadata,
     as_metadata,
@@ -37,32 +36,24 @@ from .items import (
     remove_items,
     removed_items,
     texts_of,
+    top_key,
 )
 from .keys import Key, as_keys
-from .segments import LabelKind, Segment, Segments
+from .rescoring import Found, nearest_rows
+from .segments import Segment, Segments
 from .settings import read_settings, write_position, write_settings
 from .verification import verify
-from .versions import mapping_of, mark_published, propose, waiting_version
+from .versions import mapping_of, mark_published, propose
 
-__all__ = ["Item", "SQLiteTable"]
+__all__ = ["Item", "SQLiteTable", "all_found", "label_kind"]
 
 _RETRIES = 3
 
 Answer = TypeVar("Answer")
 _CODES_SAMPLED = 10_000
-_LARGEST = 2**62
 
 
-class Item(NamedTuple):
-    """A stored item: its key, vector, label (or None) and metadata (or None)."""
-
-    key: Key
-    vector: NDArray[np.float32]
-    label: Any
-    metadata: dict[str, Any] | None
-
-
-class SQLiteTable:
+class SQLiteTable(DurableTable):
     """Items on the disk, with their codes under one snapshot.
 
     Parameters
@@ -87,14 +78,15 @@ class SQLiteTable:
     """
 
     def __init__(self, folder: str | Path, read_only: bool = False) -> None:
-        self.database = Database(Path(folder), read_only)
+        super().__init__(Database(Path(folder), read_only))
         self._edition: Edition | None = None
-        self._settings: dict[str, Any] = {}
         self._followed: tuple[int, ...] | None = None
         self._following = threading.RLock()  # taken before the database's
         try:
             with self.database.read() as connection:
                 settings = read_settings(connection)
+                if settings.get("table") == "ray":
+                    raise NotReady(f"{folder} is an index on Ray: its rows are on its shards (docs/scale.md).")
                 self.segments = Segments(self.database, settings["dtype"])
                 self._answers = Answers(self.database, self.segments, settings["metric"])
             if not read_only:
@@ -133,38 +125,12 @@ class SQLiteTable:
         return self._edition
 
     @property
-    def mapping(self) -> HashMapping | None:
-        """The snapshot that the codes belong to."""
-        edition = self.edition
-        return None if edition is None else edition.mapping
-
-    @property
     def n_features(self) -> int | None:
         """The dimension of the stored vectors, None while it is not known."""
-        found = self.setting("n_features")
+        found = super().n_features
         if found is None and self._edition is not None:
             return self._edition.mapping.n_features
-        return None if found is None else int(found)
-
-    @property
-    def label_kind(self) -> LabelKind | None:
-        """How labels are stored: a type, and the number of classes of a 0/1 matrix or 0; None without labels."""
-        text = self.setting("labels")
-        if text is None:
-            return None
-        kind, n_classes = json.loads(text)
-        return kind, n_classes
-
-    def setting(self, name: str) -> Any:
-        """Return a setting, None where there is none."""
-        if self.database.read_only and name not in self._settings:
-            with self.database.read() as connection:
-                return read_settings(connection).get(name)
-        return self._settings.get(name)
-
-    def settled(self, **values: Any) -> None:
-        """Take over settings that were committed."""
-        self._settings |= values
+        return found
 
     # Changing what is stored
 
@@ -225,36 +191,70 @@ class SQLiteTable:
         position = None if source is None else as_position(source)
         fresh: dict[str, Any] = {}
         if labels is not None and self.label_kind is None:
-            fresh["labels"] = json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
+            fresh["labels"] = label_kind(labels)
         stored = small.astype(np.float32, copy=False)
         with self.database.lock, self.loaded_again():
             with self.database.write() as connection:
                 first = self._next(connection, keys is None)
                 ids = np.arange(first, first + n)
                 names: list[Key] = list(ids.tolist()) if keys is None else keys
-                if n:
-                    rows = self._count("rows") + n
-                    fresh |= {"last": first + n - 1, "rows": rows, "n_features": vectors.shape[1]}
                 if keys is not None:
                     fresh["plain_keys"] = 0
                 gone: list[int] = []
                 if renewed:
-                    gone = _all_found(names, ids_of(connection, names))
+                    gone = all_found(names, ids_of(connection, names))
                     texts = texts_of(connection, gone) if metadata is None else texts
-                    self._remove(connection, gone, fresh)
-                if n:
-                    insert_items(connection, ids, names, texts)
-                    self.segments.append(connection, Segment(ids, small, labels))
                 if position is not None:
                     write_position(connection, *position)
-                write_settings(connection, **fresh)
-                edition = self._edition
-                if edition is not None and n:  # made before the commit, so that a search waits for little after it
-                    edition = edition.encoded(ids, stored)
-                    edition = edition.without(gone, fresh["tombstones"]) if gone else edition
+                edition = self._change(connection, gone, Segment(ids, small, labels), names, texts, fresh)
             self.settled(**fresh)
             self._edition = edition
         return names, stored
+
+    def change(
+        self,
+        gone: list[int],
+        rows: Segment,
+        names: Sequence[Key],
+        texts: Sequence[str | None],
+        fresh: dict[str, Any],
+    ) -> None:
+        """Remove rows by their ids and store others under ids that were given elsewhere, with settings: at once.
+
+        The ids increase, and are above all that are stored.
+        """
+        kind = rows.labels
+        if kind is not None and self.label_kind is None:
+            fresh["labels"] = label_kind(kind)
+        with self.database.lock, self.loaded_again():
+            with self.database.write() as connection:
+                edition = self._change(connection, gone, rows, names, texts, fresh)
+            self.settled(**fresh)
+            self._edition = edition
+
+    def _change(
+        self,
+        connection: sqlite3.Connection,
+        gone: list[int],
+        rows: Segment,
+        names: Sequence[Key],
+        texts: Sequence[str | None],
+        fresh: dict[str, Any],
+    ) -> Edition | None:
+        """Remove rows and store others inside a transaction; return the edition that is the table's after it."""
+        if gone:
+            self._remove(connection, gone, fresh)
+        if len(rows):
+            fresh |= {"last": int(rows.ids[-1]), "rows": self._count("rows") + len(rows)}
+            fresh["n_features"] = rows.vectors.shape[1]
+            insert_items(connection, rows.ids, names, texts)
+            self.segments.append(connection, rows)
+        write_settings(connection, **fresh)
+        edition = self._edition
+        if edition is not None:  # made before the commit, so that a search waits for little after it
+            edition = edition.encoded(rows.ids, rows.features) if len(rows) else edition
+            edition = edition.without(gone, fresh["tombstones"]) if gone else edition
+        return edition
 
     def delete(self, keys: ArrayLike | Key) -> int:
         """Remove items; a key that is not stored raises `UnknownName`, and nothing is removed."""
@@ -264,7 +264,7 @@ class SQLiteTable:
         with self.database.lock, self.loaded_again():
             fresh: dict[str, Any] = {}
             with self.database.write() as connection:
-                gone = _all_found(chosen, ids_of(connection, chosen))
+                gone = all_found(chosen, ids_of(connection, chosen))
                 self._remove(connection, gone, fresh)
                 write_settings(connection, **fresh)
             self.settled(**fresh)
@@ -279,50 +279,17 @@ class SQLiteTable:
         """
         if not named or self.setting("plain_keys"):
             return self.last + 1
-        query = "SELECT coalesce(max(key), -1) FROM item WHERE key < ?"  # texts are above every number
-        (top,) = connection.execute(query, (_LARGEST,)).fetchone()
-        return max(self.last, int(top)) + 1
+        return max(self.last, top_key(connection)) + 1
 
     def _remove(self, connection: sqlite3.Connection, gone: list[int], fresh: dict[str, Any]) -> None:
         remove_items(connection, gone, self._count("tombstones"))
         fresh["tombstones"] = self._count("tombstones") + len(gone)
 
-    def _count(self, name: str) -> int:
-        return int(self.setting(name) or 0)
-
-    @contextmanager
-    def loaded_again(self) -> Iterator[None]:
-        """Where a change is interrupted, perhaps after it was committed, read anew what is on the disk."""
-        try:
-            yield
-        except (InvalidInput, UnknownName):  # refused: nothing was changed
-            raise
-        except BaseException:
-            with suppress(MIHashError):
-                self._load()
-            raise
-
-    @property
-    def last(self) -> int:
-        """The sequence number of the newest row, -1 before the first."""
-        found = self.setting("last")
-        return -1 if found is None else int(found)
-
     # Versions
-
-    def waiting(self) -> int | None:
-        """Return the number of the version that is to be built next, None where there is none."""
-        with self.database.read() as connection:
-            return waiting_version(connection)
-
-    def mapping_of(self, number: int) -> HashMapping:
-        """Return the mapping of a version."""
-        with self.database.read() as connection:
-            return mapping_of(connection, number)
 
     def rebuild(self, mapping: HashMapping) -> None:
         """Recompute every code with a new snapshot, and answer with it."""
-        self._check_width(mapping)
+        self.check_width(mapping)
         with self.database.write() as connection:
             (number,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM version").fetchone()
             propose(connection, number, mapping)
@@ -331,8 +298,16 @@ class SQLiteTable:
     def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
         begin = time.perf_counter()
+        staged = self.stage(number, stopped)
+        if staged is None:
+            return False
+        self.publish(*staged, begin)
+        return True
+
+    def stage(self, number: int, stopped: Callable[[], bool] = lambda: False) -> tuple[Edition, int] | None:
+        """Make the codes of a version; return them, and how many are on the disk, or None where it was stopped."""
         mapping = self.mapping_of(number)
-        self._check_width(mapping)
+        self.check_width(mapping)
         old = self._edition
         edition = Edition.empty(number, mapping, 0 if old is None else old.n + CODE_ROWS)
         stored = 0
@@ -341,22 +316,16 @@ class SQLiteTable:
         if self.n_features is not None:
             for segment in self.segments.after(-1, None, self.n_features):
                 if stopped():
-                    return False
+                    return None
                 edition = edition.encoded(segment.ids, segment.features)
                 if edition.n - stored >= CODE_ROWS:
                     with self.database.write() as connection:
                         write_codes(connection, edition, stored)
                     stored = edition.n
-        self._publish(edition, stored, begin)
-        return True
+        return edition, stored
 
-    def _check_width(self, mapping: HashMapping) -> None:
-        if self.n_features is not None and mapping.n_features != self.n_features:
-            raise InvalidInput(
-                f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
-            )
-
-    def _publish(self, edition: Edition, stored: int, begin: float) -> None:
+    def publish(self, edition: Edition, stored: int, begin: float, **settings: Any) -> None:
+        """Answer with a version that was staged, once the rows that came meanwhile are in it."""
         with self.database.lock, self.loaded_again():
             if self.n_features is not None:
                 for segment in self.segments.after(edition.last, None, self.n_features):
@@ -369,8 +338,8 @@ class SQLiteTable:
                 kept = (edition.version, edition.version if previous is None else previous)
                 connection.execute("DELETE FROM code WHERE version NOT IN (?, ?)", kept)
                 mark_published(connection, edition.version, edition.n, time.perf_counter() - begin)
-                write_settings(connection, published=edition.version)
-            self.settled(published=edition.version)
+                write_settings(connection, published=edition.version, **settings)
+            self.settled(published=edition.version, **settings)
             self._edition = edition
 
     def store_codes(self, connection: sqlite3.Connection) -> None:
@@ -413,14 +382,8 @@ class SQLiteTable:
         n_threads
             How many threads share the work.
         """
-        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
-        k = validation.integer("k", k, minimum=1)
-        rescore = validation.integer("rescore", rescore, minimum=0)
-        if radius is not None:
-            radius = validation.integer("radius", radius, minimum=0)
-        condition = None if where is None else compile_filter(where)
-        queries = validation.features("Q", Q, self.n_features, allow_empty=True)
-        question = Question(queries, k, condition, rescore, radius, chosen, n_threads)
+        options = (k, where, rescore, radius, method, n_threads)
+        question = Question.checked(Q, self.n_features, *options)
         hits = self._steady(lambda edition: self._hits(edition, question))
         if hits is None:
             raise CorruptStore("Rows of the hash table have no keys. Run `verify`, or use a backup.")
@@ -463,7 +426,7 @@ class SQLiteTable:
             raise InvalidInput(f"`get` takes one key; got {len(wanted)}.")
         chosen = wanted[0]
         with self.database.read() as connection:
-            (number,) = _all_found([chosen], ids_of(connection, [chosen]))
+            (number,) = all_found([chosen], ids_of(connection, [chosen]))
             vectors = self.segments.fetch(np.array([number]), self.n_features or 0)
             if vectors is None:
                 raise CorruptStore(f"The vector of the key {chosen!r} is missing. Use a backup.")
@@ -485,7 +448,45 @@ class SQLiteTable:
             texts = dict(zip(known, texts_of(connection, known), strict=True))
         return [None if number is None else decode_metadata(texts[number]) for number in ids]
 
+    def nearest(self, edition: Edition, question: Question) -> Found | None:
+        """Return ids and distances for each query from one edition, None where rows of it are gone meanwhile."""
+        return self._answers.nearest(edition, question)
+
+    def keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
+        """Return the keys of lists of ids, None where one is not stored any more."""
+        return self._answers.keys(lists)
+
+    def sample(self, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return sequence numbers and vectors of some items, drawn from a seed, in the order of addition."""
+        edition = self.edition
+        live = np.empty(0, dtype=np.int64) if edition is None else edition.ids[~edition.dead]
+        chosen = np.sort(np.random.default_rng(seed).permutation(live)[:n])
+        vectors = self.segments.fetch(chosen, self.n_features or 0)
+        if vectors is None:
+            raise NotReady("Items were purged meanwhile: try again.")
+        return chosen, vectors
+
+    def nearest_vectors(
+        self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int
+    ) -> list[NDArray[np.int64]]:
+        """Return the rows whose vectors are the k nearest to each query, without its own, by (distance, id)."""
+        return [ids for ids, _ in self.exact(queries, own, k)]
+
+    def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
+        """Return ids and distances of the k nearest vectors to each query, without its own, by (distance, id)."""
+        edition = self.edition
+        dead = np.empty(0, dtype=np.int64) if edition is None else edition.ids[edition.dead]
+        return nearest_rows(self.segments, queries, own, k, dead, self.metric)
+
     # Care
+
+    def rows_after(self, last: int) -> Iterator[Segment]:
+        """Yield the rows after a sequence number, with their labels."""
+        return self.segments.after(last, self.label_kind, self.n_features or 0)
+
+    def tidy(self, connection: sqlite3.Connection) -> None:
+        """Put small pieces together, inside a transaction."""
+        self.segments.merge(connection, self.label_kind, self.n_features or 0)
 
     def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
         """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
@@ -522,6 +523,10 @@ class SQLiteTable:
         """
         edition, kind = self.edition, self.label_kind
         return verify(self.database, self.segments, edition, kind, self.n_features or 0, _CODES_SAMPLED)
+
+    def backup(self, folder: Path) -> None:
+        """Write a copy of one moment to a new folder."""
+        self.database.backup(folder)
 
     def close(self) -> None:
         """Close the files."""
@@ -598,7 +603,13 @@ class SQLiteTable:
             self._followed = seen
 
 
-def _all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
+def label_kind(labels: NDArray[Any]) -> str:
+    """Return how labels are stored, as text for the settings."""
+    return json.dumps([labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0])
+
+
+def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
+    """Return ids, or raise where a key has none."""
     found = [number for number in ids if number is not None]
     if len(found) != len(keys):
         missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
