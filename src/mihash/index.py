@@ -7,7 +7,7 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,10 +25,11 @@ from .options import Options
 from .rehashing import Rehashing
 from .stream import Stream
 from .tables.answers import Hits
+from .tables.durable import DurableTable, Item
 from .tables.items import Metadata
 from .tables.keys import Key
+from .tables.opening import TABLES, create_table, open_table
 from .tables.settings import read_position, write_settings
-from .tables.sqlite import Item, SQLiteTable
 from .tables.versions import now, propose_newest, published_versions
 
 __all__ = ["OnlineIndex"]
@@ -58,7 +59,7 @@ class OnlineIndex:
     >>> folder.cleanup()
     """
 
-    def __init__(self, table: SQLiteTable) -> None:
+    def __init__(self, table: DurableTable) -> None:
         self._table = table
         self._writing = threading.RLock()
         self._closed = False
@@ -93,6 +94,12 @@ class OnlineIndex:
         dtype: str = "float32",
         seed: int = 0,
         parameters: Mapping[str, Any] | None = None,
+        table: str = "sqlite",
+        shards: int | None = None,
+        nodes: Sequence[str] | Mapping[str, str] | None = None,
+        address: str | None = None,
+        timeout_s: float | None = None,
+        allow_partial: bool | None = None,
     ) -> Self:
         """Make an empty index in a new or empty folder.
 
@@ -121,18 +128,47 @@ class OnlineIndex:
             Seeds everything random.
         parameters
             Arguments of the learner beyond these, such as ``{"learning_rate": 0.5}``.
+        table
+            Where vectors and codes are: ``"sqlite"`` for this folder, ``"ray"`` for the nodes of a Ray cluster,
+            which takes the arguments that follow (docs/scale.md).
+        shards
+            Over how many shards the rows are spread, 2 by default; that does not change later.
+        nodes
+            The nodes of the shards, in turn: addresses or names of Ray resources; as a dictionary with a folder
+            for each. All nodes by default, and this path on each.
+        address
+            The cluster, as `ray.init` takes it; not needed where this process has joined one.
+        timeout_s
+            How long a shard may be silent before it is missed, 30 by default.
+        allow_partial
+            Whether a search may answer without shards that are missed; ``hits.missing`` names them.
         """
+        validation.choice("table", table, TABLES)
+        cluster = {"shards": shards, "nodes": nodes, "address": address, "timeout_s": timeout_s}
         options = Options(
             n_bits, learner, metric, normalize, theta, interval, reservoir_size, seed, parameters or {}
         )
         folder = Path(path)
         about = {"options": options.to_text(), "created": now(), "mihash": _version()}
-        return cls(SQLiteTable.create(folder, dtype=dtype, metric=metric, **about))
+        given = _given(**cluster, allow_partial=allow_partial)
+        return cls(create_table(folder, table, given, dtype=dtype, metric=metric, **about))
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], read_only: bool = False) -> Self:
-        """Open an index; with ``read_only=True`` next to a process that writes, whose changes are followed."""
-        return cls(SQLiteTable(Path(path), read_only))
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        read_only: bool = False,
+        *,
+        address: str | None = None,
+        timeout_s: float | None = None,
+        allow_partial: bool | None = None,
+    ) -> Self:
+        """Open an index; with ``read_only=True`` next to a process that writes, whose changes are followed.
+
+        The further arguments are those of `create`, for an index on a Ray cluster.
+        """
+        given = _given(address=address, timeout_s=timeout_s, allow_partial=allow_partial)
+        return cls(open_table(Path(path), read_only, given))
 
     # What is stored
 
@@ -361,7 +397,7 @@ class OnlineIndex:
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
             "learning_error": None if stream is None else stream.failure,
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
-        }
+        } | self._table.about()
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Return every decision, with its gain, and for those that led to a version what that cost.
@@ -482,7 +518,7 @@ class OnlineIndex:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
         self._journal.flush()
-        self._table.database.backup(Path(path))
+        self._table.backup(Path(path))
 
     def close(self) -> None:
         """Keep what was learned, stop a build that runs (it is resumed by `open`) and free the folder."""
@@ -573,6 +609,10 @@ class OnlineIndex:
             self._rehashing.pause()
         else:
             self._rehashing.resume()
+
+
+def _given(**cluster: Any) -> dict[str, Any]:
+    return {name: value for name, value in cluster.items() if value is not None}
 
 
 def _version() -> str:

@@ -1,0 +1,42 @@
+"""Opens a hash table on the disk as what it was made: in one file, or on a Ray cluster."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInput
+from .database import Database
+from .durable import DurableTable
+from .settings import read_settings
+from .sqlite import SQLiteTable
+
+__all__ = ["TABLES", "create_table", "open_table"]
+
+TABLES = ("sqlite", "ray")
+
+
+def create_table(folder: Path, kind: str, cluster: dict[str, Any], **settings: Any) -> DurableTable:
+    """Make an empty table; ``cluster`` is what only a table on Ray takes."""
+    if kind == "ray":
+        from .ray import RayTable
+
+        return RayTable.create(folder, **cluster, **settings)
+    _refuse(cluster)
+    return SQLiteTable.create(folder, **settings)
+
+
+def open_table(folder: Path, read_only: bool, cluster: dict[str, Any]) -> DurableTable:
+    """Open a table; ``cluster`` is what only a table on Ray takes."""
+    with closing(Database(folder, read_only=True)) as database, database.read() as connection:
+        kind = read_settings(connection).get("table", "sqlite")
+    if kind == "ray":
+        from .ray import RayTable
+
+        return RayTable(folder, read_only, **cluster)
+    _refuse(cluster)
+    return SQLiteTable(folder, read_only)
+
+
+def _refuse(cluster: dict[str, Any]) -> None:
+    if cluster:
+        raise InvalidInput(f'Only an index on Ray takes `{next(iter(cluster))}`: make it with table="ray".')

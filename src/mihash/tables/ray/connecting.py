@@ -1,0 +1,128 @@
+"""The way to a Ray cluster: which one, which nodes it has, and actors that are pinned to them."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import InvalidInput, NotReady, StoreError
+from .log import Place
+from .shard import Shard
+
+__all__ = ["connect", "find_actor", "pinned", "place_shards", "ray_module", "resources_of", "start_actor"]
+
+NAMESPACE = "mihash"
+GROUPS = {"write": 1, "build": 1, "ask": 4, "care": 1}
+_SHARE = 0.001  # of a node's resource: what says where a shard must be, and takes nothing away
+_TAKEN_S = 30.0
+
+Nodes = Sequence[str] | Mapping[str, str] | None
+
+
+def ray_module() -> Any:
+    """Return Ray, or say how to install it."""
+    try:
+        import ray
+    except ImportError as error:  # pragma: no cover -- the tests install it
+        raise NotReady("A table on Ray needs Ray: install mihash[cluster].") from error
+    return ray
+
+
+def connect(address: str | None) -> bool:
+    """Join a Ray cluster, unless this process is in one; return whether that was done here.
+
+    Without an address it is the one that RAY_ADDRESS names, or that runs on this machine; ``"local"`` begins one.
+    """
+    ray = ray_module()
+    if ray.is_initialized():
+        return False
+    options = {"include_dashboard": False} if address == "local" else {}
+    try:
+        ray.init(
+            address or "auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **options
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise StoreError(
+            f"There is no Ray cluster at {address or 'auto'} ({error}). Start one with `ray start --head`."
+        ) from error
+    return True
+
+
+def place_shards(folder: Path, n_shards: int, nodes: Nodes) -> list[Place]:
+    """Return where shards go: to all nodes in turn, or to those that are named."""
+    names = resources_of(nodes)
+    paths = [str(path) for path in nodes.values()] if isinstance(nodes, Mapping) else [None] * len(names)
+    places = []
+    for number in range(n_shards):
+        name, path = names[number % len(names)], paths[number % len(names)]
+        own = folder.absolute() / "shards" / str(number) if path is None else Path(path) / f"shard-{number}"
+        if not own.is_absolute():
+            raise InvalidInput(f"The folder of a node must be absolute; got {path!r}.")
+        places.append(Place(number, name, str(own)))
+    return places
+
+
+def resources_of(nodes: Nodes) -> list[str]:
+    """Return the Ray resources that only these nodes have; of all nodes where none are named."""
+    known = _resources()
+    if nodes is None:
+        return sorted(name for name in known if name.startswith("node:"))
+    if isinstance(nodes, str) or not nodes:
+        raise InvalidInput(f"`nodes` must be names of nodes, or a dictionary of names and folders; got {nodes!r}.")
+    names = [f"node:{node}" if f"node:{node}" in known else str(node) for node in nodes]
+    for node, name in zip(nodes, names, strict=True):
+        if name not in known:
+            there = ", ".join(sorted(each.removeprefix("node:") for each in known))
+            raise InvalidInput(
+                f"No node of the cluster has the address or the resource {node!r}; there are: {there}."
+            )
+    return names
+
+
+def pinned(function: Callable[..., Any], resource: str, n_cpus: int = 0) -> Any:
+    """Return a function as a Ray task that runs on one node."""
+    return ray_module().remote(num_cpus=n_cpus, resources={resource: _SHARE})(function)
+
+
+def _resources() -> set[str]:
+    """Return what nodes can be told by: their addresses as Ray's own resources, and those that somebody gave."""
+    usual = {"CPU", "GPU", "memory", "object_store_memory"}
+    known = {name for node in ray_module().nodes() if node["Alive"] for name in node["Resources"]}
+    return {name for name in known - usual if not name.startswith("node:__")}
+
+
+def start_actor(place: Place, table: str, settings: dict[str, str]) -> Any:
+    """Start the process of a shard on its node; Ray starts it again whenever it dies, there and nowhere else."""
+    ray = ray_module()
+    name = f"{table} {place.number}"
+    with contextlib.suppress(ValueError):  # of a coordinator that died; who calls this holds its lock
+        ray.kill(ray.get_actor(name, NAMESPACE), no_restart=True)
+    options = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "num_cpus": 0,
+        "resources": {place.node: _SHARE},
+        "max_restarts": -1,
+        "max_task_retries": -1,
+    }
+    until = time.monotonic() + _TAKEN_S
+    while True:
+        try:
+            actor = ray.remote(concurrency_groups=GROUPS)(Shard).options(**options)
+            return actor.remote(place.path, name, settings)
+        except ValueError as error:
+            if "already" not in str(error) or time.monotonic() > until:
+                raise StoreError(f"Shard {place.number} cannot be started: {error}") from error
+            time.sleep(0.1)
+
+
+def find_actor(place: Place, table: str) -> Any:
+    """Return the running shard of a table that another process has opened."""
+    try:
+        return ray_module().get_actor(f"{table} {place.number}", NAMESPACE)
+    except ValueError as error:
+        raise NotReady(
+            "No process has this index open, so its shards are not running: open it without read_only."
+        ) from error

@@ -1,0 +1,219 @@
+"""A shard as the coordinator sees it: a thread that brings it the log, and knows when it was last heard of."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import MIHashError, NotReady
+from .connecting import ray_module
+from .log import Log, Place
+
+__all__ = ["Member"]
+
+_LOOK_S = 1.0
+_WAIT_S = 0.25
+_AGAIN_S = 5.0
+
+
+class Member:
+    """One shard: its actor, up to which entry it is, and whether it can be reached.
+
+    Parameters
+    ----------
+    place
+        Where it is.
+    start
+        Starts its actor, or finds it.
+    log
+        What it is brought; None where another process does that.
+    applied
+        Up to which entry it is known to be.
+    oldest
+        Tells the oldest entry that a search may still ask for.
+    timeout_s
+        How long it may be silent.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        start: Callable[[], Any],
+        log: Log | None,
+        applied: int,
+        oldest: Callable[[], int],
+        timeout_s: float,
+    ) -> None:
+        self.place, self._start, self._log, self._oldest, self._timeout_s = place, start, log, oldest, timeout_s
+        self._ray = ray_module()
+        self.actor = start()
+        self._known, self.applied, self._target = applied, -1, 0
+        self.restarts = 0
+        self.about: dict[str, Any] = {}
+        self.failure: str | None = None
+        self._failing_since: float | None = None
+        self._seen = time.monotonic()
+        self._condition = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._work, name=f"mihash-shard-{place.number}", daemon=True)
+        self._thread.start()
+
+    def call(self, group: str, method: str, *arguments: Any) -> Any:
+        """Begin a call in one of the shard's groups of threads; Ray repeats it where the process dies."""
+        if not self._ray.is_initialized():  # it would begin a cluster of its own
+            raise NotReady("This process has left the Ray cluster: open the index again.")
+        return getattr(self.actor, method).options(concurrency_group=group).remote(*arguments)
+
+    def heard(self) -> None:
+        """Note that the shard has answered something."""
+        self._seen = time.monotonic()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the shard was silent, or failing, for longer than it may be."""
+        now = time.monotonic()
+        failing = self._failing_since is not None and now - self._failing_since > self._timeout_s
+        return failing or now - self._seen > self._timeout_s
+
+    @property
+    def state(self) -> str:
+        """``"starting"``, ``"up"``, ``"silent"`` or ``"lost"``."""
+        if self.lost:
+            return "lost"
+        if self.applied < 0:
+            return "starting"
+        silent = time.monotonic() - self._seen > 3 * _LOOK_S
+        return "silent" if silent or self._failing_since is not None else "up"
+
+    @property
+    def why(self) -> str:
+        """What is known of a shard that is lost."""
+        reason = self.failure or f"it was silent for {time.monotonic() - self._seen:.0f} s"
+        return f"shard {self.place.number} on {self.place.node} ({reason})"
+
+    def wake(self, target: int) -> None:
+        """Say that there is an entry for it."""
+        with self._condition:
+            self._target = max(self._target, target)
+            self._condition.notify_all()
+
+    def reach(self, target: int) -> bool:
+        """Wait until the shard has an entry; return False where it is lost instead."""
+        with self._condition:
+            while self.applied < target:
+                if self._stopped:
+                    raise NotReady("The index is closed.")
+                if self.lost:
+                    return False
+                self._target = max(self._target, target)
+                self._condition.notify_all()
+                self._condition.wait(0.01 if self._log is None else _WAIT_S)
+        return True
+
+    def stop(self) -> None:
+        """End the thread."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify_all()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    # The thread
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                if self.applied >= 0 and self.applied >= self._target and not self._stopped:
+                    self._condition.wait(_LOOK_S)
+                if self._stopped:
+                    return
+                behind = self.applied < self._target
+            try:
+                self._turn(behind)
+            except NotReady:  # the log was closed, or Ray was left, under our hands
+                return
+            except MIHashError as error:  # of our own log
+                self._fail(str(error))
+
+    def _turn(self, behind: bool) -> None:
+        parts = (
+            self._log.parts_after(self.place.number, self.applied)
+            if self._log and self.applied >= 0 and behind
+            else []
+        )
+        try:
+            if parts:
+                about = self._answer(self.call("write", "apply", parts, self._oldest()))
+            else:
+                about = self._answer(self.call("care", "hello"))
+                if behind and self._log is None:
+                    time.sleep(0.005)
+        except self._ray.exceptions.RayTaskError as error:
+            self._fail(str(error.cause))
+            return
+        except self._ray.exceptions.RayError as error:
+            self._fail(str(error).split("\n", 1)[0])
+            self._begin_again()
+            return
+        if about is not None:
+            self._take(about, bool(parts))
+
+    def _answer(self, ref: Any) -> dict[str, Any] | None:
+        """Wait for an answer, looking whether the shard is alive meanwhile; None where this was stopped."""
+        look = None
+        while not self._ray.wait([ref], timeout=_LOOK_S)[0]:
+            if self._stopped:
+                return None
+            if look is None:
+                look = self.call("care", "hello")
+            elif self._ray.wait([look], timeout=0)[0]:
+                self._note(self._ray.get(look))
+                look = None
+        found: dict[str, Any] = self._ray.get(ref)
+        return found
+
+    def _take(self, about: dict[str, Any], brought: bool) -> None:
+        """Take over how far the shard is."""
+        self._note(about)
+        if about["applied"] < max(self._known, self.applied):
+            self._fail(
+                f"it has entries up to {about['applied']} and had {max(self._known, self.applied)} of them: its "
+                f"folder {self.place.path} was replaced by an older one"
+            )
+            return
+        with self._condition:
+            stuck = brought and about["applied"] == self.applied
+            self.applied = about["applied"]
+            self._condition.notify_all()
+        if stuck:
+            self._fail("it does not take what the log has for it")
+        elif self._log is None or self.applied >= self._target or brought:
+            self.failure = self._failing_since = None
+
+    def _note(self, about: dict[str, Any]) -> None:
+        self.heard()
+        if self.about and self.about["pid"] != about["pid"]:
+            self.restarts += 1
+        self.about = about
+
+    def _fail(self, reason: str) -> None:
+        with self._condition:
+            self.failure = reason
+            if self._failing_since is None:
+                self._failing_since = time.monotonic()
+            self._condition.notify_all()
+            if not self._stopped:
+                self._condition.wait(_LOOK_S)
+
+    def _begin_again(self) -> None:
+        """Start an actor that Ray has given up."""
+        with self._condition:
+            if self._stopped:
+                return
+            self._condition.wait(_AGAIN_S)
+            if self._stopped:
+                return
+        try:
+            self.actor = self._start()
+        except MIHashError as error:
+            self._fail(str(error))

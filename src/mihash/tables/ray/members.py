@@ -1,0 +1,144 @@
+"""All shards of a table: started together, asked together, and missed by name."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...errors import NotReady, PartialFailure
+from .connecting import ray_module
+from .log import Log, Place
+from .member import Member
+
+__all__ = ["Members"]
+
+_POLL_S = 0.25
+_CLOSE_S = 5.0
+
+
+class Members:
+    """The shards of a table.
+
+    Parameters
+    ----------
+    places
+        Where they are.
+    start
+        Starts the actor of a place, or finds it.
+    log
+        What they are brought; None where another process does that.
+    applied
+        Up to which entry each is known to be.
+    oldest
+        Tells the oldest entry that a search may still ask for.
+    timeout_s
+        How long one may be silent before it is missed.
+    allow_partial
+        Whether to go on without those that are missed.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        start: Callable[[Place], Any],
+        log: Log | None,
+        applied: Sequence[int],
+        oldest: Callable[[], int],
+        timeout_s: float,
+        allow_partial: bool,
+    ) -> None:
+        self._ray = ray_module()
+        self._owner, self._allow_partial = log is not None, allow_partial
+        self.all: list[Member] = []
+        try:
+            for place, known in zip(places, applied, strict=True):
+                self.all.append(
+                    Member(place, lambda place=place: start(place), log, known, oldest, timeout_s)  # type: ignore[misc]
+                )
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.all)
+
+    def _begin(self) -> None:
+        """Wait until every shard has been heard of."""
+        while any(member.applied < 0 for member in self.all):
+            lost = [member for member in self.all if member.applied < 0 and (member.lost or member.failure)]
+            if lost and not self._allow_partial:
+                raise missed(lost)
+            if all(member.applied >= 0 or member.lost for member in self.all):
+                return
+            time.sleep(0.02)
+
+    def wake(self, lasts: Iterable[int]) -> None:
+        """Tell each shard up to which entry there is something for it."""
+        for member, last in zip(self.all, lasts, strict=True):
+            member.wake(last)
+
+    def reach(self, lasts: Sequence[int], among: Iterable[int] | None = None) -> list[Member]:
+        """Wait until shards have their entries; return those that are lost."""
+        chosen = range(len(self.all)) if among is None else among
+        return [self.all[number] for number in chosen if not self.all[number].reach(lasts[number])]
+
+    def ask(
+        self, group: str, method: str, arguments: dict[int, tuple[Any, ...]]
+    ) -> tuple[dict[int, Any], list[Member]]:
+        """Call a method of shards and wait; return the answers by shard, and the shards that are lost."""
+        refs = {self.all[shard].call(group, method, *each): shard for shard, each in arguments.items()}
+        return self.gather(refs, lambda: False)
+
+    def gather(self, refs: dict[Any, int], stopped: Callable[[], bool]) -> tuple[dict[int, Any], list[Member]]:
+        """Wait for calls; return the answers by shard, and the shards that are lost."""
+        answers: dict[int, Any] = {}
+        lost: list[Member] = []
+        pending = dict(refs)
+        while pending and not stopped():
+            ready, _ = self._ray.wait(list(pending), num_returns=len(pending), timeout=_POLL_S)
+            for ref in ready:
+                shard = pending.pop(ref)
+                try:
+                    answers[shard] = self._ray.get(ref)
+                except self._ray.exceptions.RayTaskError as error:
+                    raise (error.cause if isinstance(error.cause, Exception) else error) from None
+                except self._ray.exceptions.RayError:
+                    lost.append(self.all[shard])
+                else:
+                    self.all[shard].heard()
+            gone = [ref for ref, shard in pending.items() if self.all[shard].lost]
+            lost.extend(self.all[pending.pop(ref)] for ref in gone)
+        return answers, lost
+
+    def ask_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every shard, and return their answers; one that is lost is an error."""
+        answers, lost = self.ask("ask", method, dict.fromkeys(range(len(self.all)), arguments))
+        if lost:
+            raise missed(lost)
+        return [answers[shard] for shard in range(len(self.all))]
+
+    def close(self) -> None:
+        """Have the shards close their files, and end their processes."""
+        for member in self.all:
+            member.stop()
+        if not self._owner or not self._ray.is_initialized():
+            return
+        with suppress(self._ray.exceptions.RayError, NotReady):
+            refs = [member.call("write", "close") for member in self.all if member.state == "up"]
+            if refs:
+                self._ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_S)
+        for member in self.all:
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.kill(member.actor, no_restart=True)
+
+
+def missed(lost: Sequence[Member]) -> PartialFailure:
+    """Return the error that names shards which cannot be reached."""
+    names = "; ".join(member.why for member in lost)
+    return PartialFailure(
+        f"{len(lost)} of the shards cannot be reached: {names}. Bring their nodes back, or open with "
+        "allow_partial=True for answers without them.",
+        tuple(member.place.number for member in lost),
+    )

@@ -1,0 +1,50 @@
+"""One small Ray cluster for all tests of this folder: a head and two further nodes, each a process of its own."""
+
+import os
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install mihash[cluster]")
+
+STORE = 80 << 20
+
+
+class Nodes:
+    """A cluster whose nodes ``store-a`` and ``store-b`` can be taken away and brought back."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": STORE},
+        )
+        self.nodes = {}
+        for name in ("store-a", "store-b"):
+            self.bring(name)
+
+    @property
+    def address(self):
+        return self.cluster.address
+
+    def bring(self, name):
+        self.nodes[name] = self.cluster.add_node(num_cpus=1, resources={name: 1}, object_store_memory=STORE)
+
+    def take(self, name):
+        self.cluster.remove_node(self.nodes.pop(name))
+
+
+@pytest.fixture(scope="session")
+def nodes():
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    made = Nodes()
+    ray.init(address=made.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")
+    yield made
+    ray.shutdown()
+    made.cluster.shutdown()
+
+
+@pytest.fixture
+def places(nodes, tmp_path):  # noqa: ARG001 -- it must be there
+    """Folders for the shards, one on each node."""
+    return {name: str(tmp_path / name) for name in ("store-a", "store-b")}

@@ -1,0 +1,109 @@
+"""Processes are killed, nodes go away, folders are lost: nothing acknowledged is, and nobody is misled."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mihash.errors import PartialFailure
+from mihash.tables.ray import RayTable
+from mihash.tables.sqlite import SQLiteTable
+from stored import FIRST, SECOND, THIRD, D, answer
+
+rng = np.random.default_rng(5)
+X = rng.standard_normal((4000, D)).astype(np.float32)
+
+
+def kill(table, shard):
+    os.kill(table.members.all[shard].about["pid"], signal.SIGKILL)
+
+
+def test_a_killed_shard_comes_back_amid_everything(tmp_path, places):
+    table, one = RayTable.create(tmp_path / "index", 2, nodes=places), SQLiteTable.create(tmp_path / "one")
+    try:
+        for each in (table, one):
+            each.rebuild(FIRST)
+            each.add(X[:2000])
+        kill(table, 0)
+        table.add(X[2000:2100])  # acknowledged while it is away
+        one.add(X[2000:2100])
+        assert answer(table) == answer(one)
+        kill(table, 1)
+        for each in (table, one):  # the shard is away when the rehash begins
+            each.rebuild(SECOND)
+            each.delete([5, 2050])
+        assert answer(table) == answer(one)
+        rehash = threading.Thread(target=table.rebuild, args=(THIRD,))
+        rehash.start()
+        kill(table, 0)
+        answers = [table.search(X[:1], k=3) for _ in range(20)]
+        rehash.join()
+        assert {hits.version for hits in answers} <= {1, 2}
+        one.rebuild(THIRD)
+        assert answer(table) == answer(one)
+        assert table.verify()["items"] == 2098
+        restarts = [each["restarts"] for each in table.about()["shards"]]
+        assert restarts[0] >= 1
+        assert restarts[1] >= 1
+    finally:
+        table.close()
+        one.close()
+
+
+def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back(tmp_path, nodes, places):
+    table = RayTable.create(tmp_path / "index", 2, nodes=places, timeout_s=1.5)
+    table.rebuild(FIRST)
+    table.add(X[:500])
+    whole = answer(table)
+    nodes.take("store-b")
+    try:
+        with pytest.raises(
+            PartialFailure, match="1 of the shards cannot be reached: shard 1 on store-b"
+        ) as caught:
+            table.search(X[:1])
+        assert caught.value.missing == (1,)
+        with pytest.raises(PartialFailure):
+            table.rebuild(SECOND)
+        with pytest.raises(PartialFailure):
+            table.add(X[:20], keys=[f"k{i}" for i in range(20)])  # which may be there already
+        table.add(X[500:600])  # running numbers need nobody's word
+        assert len(table) == 600
+        assert [each["state"] for each in table.about()["shards"]] == ["up", "lost"]
+        assert table.about()["shards"][1]["lag"] == 1
+        table.close()
+        with pytest.raises(PartialFailure, match="shard 1 on store-b"):
+            RayTable(tmp_path / "index", timeout_s=1.5)
+        table = RayTable(tmp_path / "index", timeout_s=1.5, allow_partial=True)
+        hits = table.search(X[:3], k=1000)
+        assert hits.missing == (1,)
+        assert hits.keys.shape[1] == table.about()["shards"][0]["items"] < 600
+    finally:
+        nodes.bring("store-b")
+    until = time.monotonic() + 30
+    while table.members.all[1].state != "up" and time.monotonic() < until:
+        time.sleep(0.05)
+    found = table.search(X[:3], k=1000)
+    assert found.missing == ()
+    assert found.keys.shape[1] == 600
+    table.delete(range(500, 600))
+    assert answer(table) == whole
+    table.close()
+
+
+def test_a_folder_that_lost_what_was_acknowledged_is_refused(tmp_path, places):
+    table = RayTable.create(tmp_path / "index", 2, nodes=places)
+    table.rebuild(FIRST)
+    table.add(X[:100])
+    table.search(X[:1])
+    table.close()
+    shutil.move(tmp_path / "store-a" / "shard-0", tmp_path / "kept")
+    with pytest.raises(PartialFailure, match="was replaced by an older one"):
+        RayTable(tmp_path / "index")
+    shutil.rmtree(tmp_path / "store-a" / "shard-0")
+    shutil.copytree(tmp_path / "store-b" / "shard-1", tmp_path / "store-a" / "shard-0")
+    with pytest.raises(PartialFailure, match="does not hold shard"):
+        RayTable(tmp_path / "index")

@@ -1,0 +1,98 @@
+"""An index on Ray learns, decides and answers as one on SQLite does, and comes back as it was."""
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import InvalidInput, NotReady, StoreLocked
+from mihash.tables.ray import RayTable
+
+rng = np.random.default_rng(3)
+CENTRES = 3 * rng.standard_normal((4, 8))
+Y = rng.integers(0, 4, size=1500)
+X = (CENTRES[Y] + rng.standard_normal((1500, 8))).astype(np.float32)
+OPTIONS = {"n_bits": 16, "interval": 50, "reservoir_size": 200}
+
+
+def told(index):
+    """Return what an index has decided, whatever was overtaken before it was built, and what it answers."""
+    names = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
+    decisions = [[each[name] for name in names] for each in index.history()]
+    hits, wide = index.search(X[:5], k=20, rescore=40), index.search(X[:5], radius=2)
+    found = [(keys.tolist(), far.tolist()) for each in (hits, wide) for keys, far in zip(*each[:2], strict=True)]
+    return decisions, found, hits.version, index.stats()["items"], index.evaluate(k=5, n_queries=20)
+
+
+def work(index):
+    for start in range(0, 1200, 300):
+        part = slice(start, start + 300)
+        index.add(X[part], Y[part], source=("stream", start + 300))
+        index.wait()
+    index.delete(range(0, 300, 7))
+    index.update([1, 2], X[1200:1202], Y[1200:1202])
+    index.rehash()
+    index.wait()
+
+
+def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
+    one = mihash.OnlineIndex.create(tmp_path / "one", **OPTIONS)
+    many = mihash.OnlineIndex.create(tmp_path / "many", **OPTIONS, table="ray", shards=2, nodes=places)
+    with one, many:
+        for index in (one, many):
+            work(index)
+        before = told(one)
+        assert told(many) == before
+        assert len(many.versions()) > 2
+        for index in (one, many):
+            index.rollback(1)
+            index.compact()
+        assert told(many) == told(one)
+        assert many.stats()["deleted"] == 0
+        many.backup(tmp_path / "copy")
+        with pytest.raises(StoreLocked):
+            mihash.OnlineIndex.open(tmp_path / "many")
+        with mihash.OnlineIndex.open(tmp_path / "many", read_only=True) as reader:
+            many.add(X[1202:1203], Y[1202:1203], keys=["new"])
+            assert reader.search(X[1202:1203], k=1, rescore=2000).keys.tolist() == [["new"]]
+            assert len(reader) == len(many)
+            with pytest.raises(NotReady, match="read_only"):
+                reader.add(X[:1])
+        one.add(X[1202:1203], Y[1202:1203], keys=["new"])
+        after = told(one)
+    with mihash.OnlineIndex.open(tmp_path / "many") as again:
+        assert told(again) == after
+        assert again.position("stream") == 1200
+        again.add(X[1300:], Y[1300:])
+    with mihash.OnlineIndex.open(tmp_path / "copy") as copy:
+        assert copy.stats()["items"] == after[3] - 1
+        assert copy.verify()["items"] == after[3] - 1
+    with pytest.raises(NotReady, match="shards are not running"):
+        mihash.OnlineIndex.open(tmp_path / "many", read_only=True)
+
+
+def test_the_loop_takes_a_table_on_ray(tmp_path, places):
+    systems = [
+        mihash.OnlineHashing(mihash.online.MIHash(n_bits=16), reservoir_size=100, table=table)
+        for table in (None, RayTable.create(tmp_path / "index", 2, nodes=places))
+    ]
+    for system in systems:
+        system.table.add(X[:600])
+        system.feed(X, Y)
+    plain, cluster = (system.search(X[:5], k=7)[:2] for system in systems)
+    assert np.array_equal(plain[0], cluster[0])
+    assert np.array_equal(plain[1], cluster[1])
+    assert systems[0].updates == systems[1].updates
+    systems[1].table.close()
+
+
+def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):
+    with pytest.raises(InvalidInput, match="`table` must be"):
+        mihash.OnlineIndex.create(tmp_path / "a", table="redis")
+    with pytest.raises(InvalidInput, match="Only an index on Ray takes `shards`"):
+        mihash.OnlineIndex.create(tmp_path / "b", shards=3)
+    with pytest.raises(InvalidInput, match=r"No node of the cluster has .* 'store-z'; there are: .*store-a"):
+        mihash.OnlineIndex.create(tmp_path / "c", table="ray", nodes=["store-z"])
+    with pytest.raises(InvalidInput, match="must be absolute"):
+        mihash.OnlineIndex.create(tmp_path / "d", table="ray", nodes=dict.fromkeys(places, "here"))
+    with pytest.raises(InvalidInput, match="`shards` must be"):
+        mihash.OnlineIndex.create(tmp_path / "e", table="ray", shards=0)

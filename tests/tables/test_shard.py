@@ -1,0 +1,114 @@
+"""A shard alone, without Ray: what it is told twice it does once, and it answers for the moment asked about."""
+
+import numpy as np
+import pytest
+
+from mihash import state as saved
+from mihash.errors import InvalidInput
+from mihash.tables.answers import Question
+from mihash.tables.ray.routing import shards_of
+from mihash.tables.ray.shard import Shard
+from stored import FIRST, SECOND, Q, X
+
+ABOUT = {"dtype": "float32", "metric": "euclidean"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return str(tmp_path / "shard")
+
+
+@pytest.fixture
+def shard(folder):
+    made = Shard(folder, "t 0", ABOUT)
+    yield made
+    made.close()
+
+
+def rows(number, after, first, n, gone=()):
+    part = {
+        "after": after,
+        "ids": np.arange(first, first + n),
+        "keys": None,
+        "texts": None,
+        "vectors": X[first : first + n],
+        "labels": None,
+        "gone": np.array(gone, dtype=np.int64),
+    }
+    return number, saved.dump(part)
+
+
+def publish(number, after, version):
+    return number, saved.dump({"after": after, "publish": version})
+
+
+def asked(shard, number, version):
+    found = shard.search(number, version, Question(Q, 100), True)
+    return None if found is None else [keys.tolist() for keys in found[1]]
+
+
+def blob(mapping):
+    return saved.dump(mapping.state())
+
+
+def test_entries_are_applied_once_in_order_and_without_a_gap(shard):
+    shard.stage(0, blob(FIRST))
+    parts = [publish(1, 0, 0), rows(2, 1, 0, 10), rows(5, 2, 10, 10, gone=[3])]
+    assert shard.apply(parts[2:], 0)["applied"] == 0  # a gap: nothing is done
+    assert shard.apply(parts, 0)["applied"] == 5
+    assert shard.apply(parts, 0)["items"] == 19
+    assert shard.apply([rows(9, 7, 20, 10)], 0)["applied"] == 5
+
+
+def test_a_search_sees_the_moment_that_it_asks_for(shard):
+    shard.stage(0, blob(FIRST))
+    shard.apply([publish(1, 0, 0), rows(2, 1, 0, 10), rows(3, 2, 10, 10)], 0)
+    shard.stage(1, blob(SECOND))
+    shard.apply([rows(4, 3, 20, 10), publish(6, 4, 1), rows(8, 6, 30, 10)], 0)
+    sizes = {(n, v): len(found[0]) for n in range(1, 10) for v in (0, 1) if (found := asked(shard, n, v))}
+    assert sizes == {(1, 0): 0, (2, 0): 10, (3, 0): 20, (4, 0): 30, (5, 0): 30, (6, 1): 30, (7, 1): 30} | {
+        (n, 1): 40 for n in (8, 9)
+    }
+    shard.forget(7)  # what entry 7 saw is what entry 6 left
+    assert asked(shard, 5, 0) is None
+    assert len(asked(shard, 7, 1)[0]) == 30
+
+
+def test_a_shard_that_died_when_it_was_ready_makes_the_codes_again(shard, folder):
+    shard.stage(0, blob(FIRST))
+    shard.apply([publish(1, 0, 0), rows(2, 1, 0, 40)], 0)
+    shard.stage(1, blob(SECOND))
+    shard.close()
+    again = Shard(folder, "t 0", ABOUT)
+    assert again.hello()["version"] == 0
+    again.apply([publish(3, 2, 1)], 0)
+    assert again.hello()["version"] == 1
+    fresh = Shard(f"{folder}-fresh", "t 1", ABOUT)
+    fresh.stage(1, blob(SECOND))
+    fresh.apply([rows(1, 0, 0, 40), publish(2, 1, 1)], 0)
+    assert asked(again, 3, 1) == asked(fresh, 2, 1)
+    again.close()
+    fresh.close()
+
+
+def test_a_build_is_abandoned(shard):
+    shard.apply([rows(1, 0, 0, 40)], 0)
+    shard.table.stage = lambda _number, stopped: (shard.abandon(4), None if stopped() else 1 / 0)[1]
+    assert shard.stage(4, blob(FIRST)) is None
+    assert shard.hello()["building"] is None
+
+
+def test_a_folder_is_taken_for_no_other_shard(shard, folder):
+    shard.close()
+    with pytest.raises(InvalidInput, match="does not hold shard t 1"):
+        Shard(folder, "t 1", ABOUT)
+
+
+def test_routing_is_stable_and_even():
+    keys = [*range(-5, 5), "a", "", "1", 1, 2**63 - 1, -(2**63)]
+    assert shards_of(keys, 7).tolist() == [5, 3, 2, 0, 0, 2, 2, 4, 2, 6, 3, 1, 3, 2, 2, 6]
+    assert shards_of(np.arange(10), 5).tolist() == shards_of(list(range(10)), 5).tolist()
+    for many in (list(range(20_000)), [f"key {i}" for i in range(20_000)], list(range(0, 16_000_000, 800))):
+        counts = np.bincount(shards_of(many, 16), minlength=16)
+        assert counts.min() / 1250 > 0.85
+        assert counts.max() / 1250 < 1.15
