@@ -21,7 +21,7 @@ from ..tables.keys import as_keys, key_array
 from .files import put_in_place
 from .rows import INTEGERS, MIXED, STRINGS, Batch, Codes, Rows, Source, opened
 
-__all__ = ["from_arrow", "read_parquet", "to_arrow", "to_parquet"]
+__all__ = ["from_arrow", "read_parquet", "to_arrow", "to_parquet", "told_in", "write_rows"]
 
 FORMAT = 1
 _PREFIX = "mihash."
@@ -77,10 +77,17 @@ def to_parquet(
     >>> n_items, saved.keys.tolist(), saved.n_bits
     (2, ['a', 'b'], 3)
     """
+    with opened(source, metadata=metadata, vectors=vectors) as rows:
+        return write_rows(rows, path)
+
+
+def write_rows(rows: Rows, path: str | os.PathLike[str], **told: str) -> int:
+    """Write rows to a Parquet file, as `to_parquet` does, with further texts in its schema; return how many."""
     arrow = _pyarrow("Parquet files need")
-    with opened(source, metadata=metadata, vectors=vectors) as rows, put_in_place(path) as file:
+    with put_in_place(path) as file:
         schema = _schema(arrow, rows)
-        options = {"use_dictionary": ["metadata"] if metadata else False, "write_page_checksum": True}
+        schema = schema.with_metadata({**schema.metadata, **{_PREFIX + name: text for name, text in told.items()}})
+        options = {"use_dictionary": ["metadata"] if rows.has_metadata else False, "write_page_checksum": True}
         n_items = 0
         with arrow.parquet.ParquetWriter(file, schema, **options) as writer:
             for batch in _record_batches(arrow, rows, schema):
@@ -125,6 +132,21 @@ def read_parquet(path: str | os.PathLike[str]) -> Codes:
         raise CorruptStore(
             f"{os.fspath(path)!r} is damaged, cut short or not a Parquet file ({error}); copy or make it again."
         ) from error
+
+
+def told_in(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts that mihash has written into a Parquet file, none where it is not one of ours."""
+    arrow = _pyarrow("Parquet files need")
+    try:
+        with (
+            open(path, "rb") as handle,  # noqa: PTH123 -- a path of any kind
+            arrow.parquet.ParquetFile(handle, thrift_string_size_limit=_LONGEST_TEXT) as file,
+        ):
+            schema = file.schema_arrow
+    except (arrow.ArrowException, OSError, ValueError):
+        return {}
+    found = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
+    return {name.removeprefix(_PREFIX): text for name, text in found.items() if name.startswith(_PREFIX)}
 
 
 def from_arrow(table: Any) -> Codes:
