@@ -75,7 +75,7 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back(tmp_path,
         assert [each["state"] for each in table.about()["shards"]] == ["up", "lost"]
         assert table.about()["shards"][1]["lag"] == 1
         table.close()
-        with pytest.raises(PartialFailure, match="shard 1 on store-b"):
+        with pytest.raises(PartialFailure, match=r"shard 1 on store-b \(no such node is in the cluster\)"):
             RayTable(tmp_path / "index", timeout_s=1.5)
         table = RayTable(tmp_path / "index", timeout_s=1.5, allow_partial=True)
         hits = table.search(X[:3], k=1000)
@@ -102,8 +102,4 @@ def test_a_folder_that_lost_what_was_acknowledged_is_refused(tmp_path, places):
     table.close()
     shutil.move(tmp_path / "store-a" / "shard-0", tmp_path / "kept")
     with pytest.raises(PartialFailure, match="was replaced by an older one"):
-        RayTable(tmp_path / "index")
-    shutil.rmtree(tmp_path / "store-a" / "shard-0")
-    shutil.copytree(tmp_path / "store-b" / "shard-1", tmp_path / "store-a" / "shard-0")
-    with pytest.raises(PartialFailure, match="does not hold shard"):
         RayTable(tmp_path / "index")

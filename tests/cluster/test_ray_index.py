@@ -11,7 +11,7 @@ rng = np.random.default_rng(3)
 CENTRES = 3 * rng.standard_normal((4, 8))
 Y = rng.integers(0, 4, size=1500)
 X = (CENTRES[Y] + rng.standard_normal((1500, 8))).astype(np.float32)
-OPTIONS = {"n_bits": 16, "interval": 50, "reservoir_size": 200}
+OPTIONS = {"dtype": "float16", "n_bits": 16, "interval": 50, "reservoir_size": 200}
 
 
 def told(index):
@@ -62,6 +62,9 @@ def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
     with mihash.OnlineIndex.open(tmp_path / "many") as again:
         assert told(again) == after
         assert again.position("stream") == 1200
+        shards = again.stats()["shards"]
+        assert [each["state"] for each in shards] == ["up", "up"]
+        assert sum(each["items"] for each in shards) == len(again)
         again.add(X[1300:], Y[1300:])
     with mihash.OnlineIndex.open(tmp_path / "copy") as copy:
         assert copy.stats()["items"] == after[3] - 1

@@ -47,6 +47,29 @@ def all_same(pair):
     assert pair[0].edition.n_dead == pair[1].edition.n_dead
 
 
+def check_refusals(pair):
+    """Have both refuse the same in the same words, and change nothing."""
+    X = vectors(4)
+    for table in pair:
+        table.add(X, keys=["a", "b", "c", -7])
+    for kind, attempt in (
+        (DuplicateKey, lambda table: table.add(X[:2], keys=["new", -7])),
+        (DuplicateKey, lambda table: table.add(X[:2], keys=["new", "new"])),
+        (UnknownName, lambda table: table.delete(["a", "nobody"])),
+        (UnknownName, lambda table: table.update(["a", "nobody"], X[:2])),
+        (UnknownName, lambda table: table.get("nobody")),
+        (InvalidInput, lambda table: table.add(np.ones((1, D + 1)))),
+        (InvalidInput, lambda table: table.update(["a", "a"], X[:2])),
+    ):
+        told = []
+        for table in pair:
+            with pytest.raises(kind) as caught:
+                attempt(table)
+            told.append(str(caught.value))
+        assert told[0] == told[1]
+    all_same(pair)
+
+
 def test_every_answer_is_that_of_one_table(pair):
     both = list(pair)
     same(pair)  # nothing is there
@@ -77,44 +100,4 @@ def test_every_answer_is_that_of_one_table(pair):
     asked = [3, "k7", "k9", 8, 10**6]
     assert pair[0].contains(asked).tolist() == pair[1].contains(asked).tolist()
     assert pair[0].metadata(asked) == pair[1].metadata(asked)
-
-
-def test_what_is_refused_is_refused_in_the_same_words(pair):
-    X = vectors(4)
-    for table in pair:
-        table.rebuild(FIRST)
-        table.add(X, keys=["a", "b", "c", 7])
-    for kind, attempt in (
-        (DuplicateKey, lambda table: table.add(X[:2], keys=["new", 7])),
-        (DuplicateKey, lambda table: table.add(X[:2], keys=["new", "new"])),
-        (UnknownName, lambda table: table.delete(["a", "nobody"])),
-        (UnknownName, lambda table: table.update(["a", "nobody"], X[:2])),
-        (UnknownName, lambda table: table.get("nobody")),
-        (InvalidInput, lambda table: table.add(np.ones((1, D + 1)))),
-        (InvalidInput, lambda table: table.update(["a", "a"], X[:2])),
-    ):
-        told = []
-        for table in pair:
-            with pytest.raises(kind) as caught:
-                attempt(table)
-            told.append(str(caught.value))
-        assert told[0] == told[1]
-    all_same(pair)
-
-
-def test_it_comes_back(tmp_path, places):
-    X = vectors(500)
-    with_table = RayTable.create(tmp_path / "index", 3, nodes=places, dtype="float16")
-    with_table.rebuild(FIRST)
-    with_table.add(X, labels=np.arange(500) % 3, metadata=metadata_of(500))
-    with_table.delete([1, 2, 3])
-    before = everything(with_table, [0, 499])
-    with_table.close()
-    again = RayTable(tmp_path / "index")
-    try:
-        assert everything(again, [0, 499]) == before
-        assert again.verify()["items"] == 497
-        assert [each["state"] for each in again.about()["shards"]] == ["up"] * 3
-        assert sum(each["items"] for each in again.about()["shards"]) == 497
-    finally:
-        again.close()
+    check_refusals(pair)

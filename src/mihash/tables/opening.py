@@ -1,14 +1,11 @@
 """Opens a hash table on the disk as what it was made: in one file, or on a Ray cluster."""
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
-from .database import Database
 from .durable import DurableTable
-from .settings import read_settings
-from .sqlite import SQLiteTable
+from .sqlite import RowsElsewhere, SQLiteTable
 
 __all__ = ["TABLES", "create_table", "open_table"]
 
@@ -27,14 +24,18 @@ def create_table(folder: Path, kind: str, cluster: dict[str, Any], **settings: A
 
 def open_table(folder: Path, read_only: bool, cluster: dict[str, Any]) -> DurableTable:
     """Open a table; ``cluster`` is what only a table on Ray takes."""
-    with closing(Database(folder, read_only=True)) as database, database.read() as connection:
-        kind = read_settings(connection).get("table", "sqlite")
-    if kind == "ray":
+    try:
+        table = SQLiteTable(folder, read_only)
+    except RowsElsewhere:
         from .ray import RayTable
 
         return RayTable(folder, read_only, **cluster)
-    _refuse(cluster)
-    return SQLiteTable(folder, read_only)
+    try:
+        _refuse(cluster)
+    except InvalidInput:
+        table.close()
+        raise
+    return table
 
 
 def _refuse(cluster: dict[str, Any]) -> None:

@@ -45,12 +45,16 @@ from .settings import read_settings, write_position, write_settings
 from .verification import verify
 from .versions import mapping_of, mark_published, propose
 
-__all__ = ["Item", "SQLiteTable", "all_found", "label_kind"]
+__all__ = ["Item", "RowsElsewhere", "SQLiteTable", "all_found", "label_kind"]
 
 _RETRIES = 3
 
 Answer = TypeVar("Answer")
 _CODES_SAMPLED = 10_000
+
+
+class RowsElsewhere(NotReady):
+    """What is in the folder is the coordinator of a table whose rows are on other machines."""
 
 
 class SQLiteTable(DurableTable):
@@ -86,7 +90,9 @@ class SQLiteTable(DurableTable):
             with self.database.read() as connection:
                 settings = read_settings(connection)
                 if settings.get("table") == "ray":
-                    raise NotReady(f"{folder} is an index on Ray: its rows are on its shards (docs/scale.md).")
+                    raise RowsElsewhere(
+                        f"{folder} is an index on Ray: its rows are on its shards (docs/scale.md)."
+                    )
                 self.segments = Segments(self.database, settings["dtype"])
                 self._answers = Answers(self.database, self.segments, settings["metric"])
             if not read_only:

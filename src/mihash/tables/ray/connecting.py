@@ -11,7 +11,16 @@ from ...errors import InvalidInput, NotReady, StoreError
 from .log import Place
 from .shard import Shard
 
-__all__ = ["connect", "find_actor", "pinned", "place_shards", "ray_module", "resources_of", "start_actor"]
+__all__ = [
+    "connect",
+    "find_actor",
+    "known_resources",
+    "pinned",
+    "place_shards",
+    "ray_module",
+    "resources_of",
+    "start_actor",
+]
 
 NAMESPACE = "mihash"
 GROUPS = {"write": 1, "build": 1, "ask": 4, "care": 1}
@@ -66,7 +75,7 @@ def place_shards(folder: Path, n_shards: int, nodes: Nodes) -> list[Place]:
 
 def resources_of(nodes: Nodes) -> list[str]:
     """Return the Ray resources that only these nodes have; of all nodes where none are named."""
-    known = _resources()
+    known = known_resources()
     if nodes is None:
         return sorted(name for name in known if name.startswith("node:"))
     if isinstance(nodes, str) or not nodes:
@@ -86,7 +95,7 @@ def pinned(function: Callable[..., Any], resource: str, n_cpus: int = 0) -> Any:
     return ray_module().remote(num_cpus=n_cpus, resources={resource: _SHARE})(function)
 
 
-def _resources() -> set[str]:
+def known_resources() -> set[str]:
     """Return what nodes can be told by: their addresses as Ray's own resources, and those that somebody gave."""
     usual = {"CPU", "GPU", "memory", "object_store_memory"}
     known = {name for node in ray_module().nodes() if node["Alive"] for name in node["Resources"]}

@@ -1,5 +1,6 @@
 """A shard as the coordinator sees it: a thread that brings it the log, and knows when it was last heard of."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ __all__ = ["Member"]
 _LOOK_S = 1.0
 _WAIT_S = 0.25
 _AGAIN_S = 5.0
+_START_S = 60.0  # a process that was never heard of may have much to read
 
 
 class Member:
@@ -73,7 +75,12 @@ class Member:
         """Whether the shard was silent, or failing, for longer than it may be."""
         now = time.monotonic()
         failing = self._failing_since is not None and now - self._failing_since > self._timeout_s
-        return failing or now - self._seen > self._timeout_s
+        patience = self._timeout_s if self.applied >= 0 else max(self._timeout_s, _START_S)
+        return failing or now - self._seen > patience
+
+    def miss(self, reason: str) -> None:
+        """Give the shard up until it is heard of."""
+        self.failure, self._failing_since = reason, -math.inf
 
     @property
     def state(self) -> str:

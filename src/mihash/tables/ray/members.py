@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 from ...errors import NotReady, PartialFailure
-from .connecting import ray_module
+from .connecting import known_resources, ray_module
 from .log import Log, Place
 from .member import Member
 
-__all__ = ["Members"]
+__all__ = ["Members", "missed"]
 
 _POLL_S = 0.25
 _CLOSE_S = 5.0
@@ -66,6 +66,10 @@ class Members:
 
     def _begin(self) -> None:
         """Wait until every shard has been heard of."""
+        there = known_resources()
+        for member in self.all:
+            if member.place.node not in there:
+                member.miss("no such node is in the cluster")
         while any(member.applied < 0 for member in self.all):
             lost = [member for member in self.all if member.applied < 0 and (member.lost or member.failure)]
             if lost and not self._allow_partial:

@@ -10,7 +10,7 @@ from ..keys import key_array
 from ..rescoring import Found
 from .shard import Nearest
 
-__all__ = ["as_hits", "by_shard", "merged"]
+__all__ = ["Merged", "as_hits", "by_shard", "merged", "nearest_of"]
 
 
 class Merged:

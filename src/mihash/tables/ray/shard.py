@@ -26,7 +26,7 @@ from ..answers import Question
 from ..database import DATABASE
 from ..durable import Item
 from ..edition import Edition
-from ..items import ids_of, texts_of
+from ..items import ids_of, texts_of, top_key
 from ..keys import Key
 from ..rescoring import Found, rescored
 from ..segments import Segment
@@ -234,8 +234,7 @@ class Shard:
     def top_key(self) -> int:
         """Return the largest key that is a number, -1 where there is none above."""
         with self.table.database.read() as connection:
-            (top,) = connection.execute("SELECT coalesce(max(key), -1) FROM item WHERE key < ''").fetchone()
-        return int(top)
+            return top_key(connection)
 
     def get(self, key: Key) -> Item:
         """Return a stored item."""

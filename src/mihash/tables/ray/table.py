@@ -30,7 +30,7 @@ from ..items import Metadata, as_metadata, as_position
 from ..keys import Key, as_keys
 from ..segments import SEGMENT_ROWS, Segment, Segments
 from ..settings import read_settings, write_position, write_settings
-from ..sqlite import LARGEST, all_found, label_kind
+from ..sqlite import all_found, label_kind
 from ..versions import mark_published, propose
 from .connecting import Nodes, connect, find_actor, place_shards, ray_module, start_actor
 from .log import Log, Place, View
@@ -409,10 +409,7 @@ class RayTable(DurableTable):
         lost = self.members.reach(self._view.lasts)
         if lost:
             raise missed(lost)
-        top = int(max(self.members.ask_all("top_key")))
-        if top >= LARGEST:
-            raise DuplicateKey(f"No running number is above the key {top}: give the new rows keys of your own.")
-        return max(self.last, top) + 1
+        return int(max(self.last, *self.members.ask_all("top_key"))) + 1
 
     def _check_writable(self) -> None:
         if self.database.read_only:
