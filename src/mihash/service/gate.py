@@ -76,7 +76,7 @@ class Gate:
             await answer(problem)(scope, receive, sending)
         finally:
             route = scope.get("route")
-            address = getattr(route, "path", None) or "other"
+            address = getattr(route, "path_format", None) or getattr(route, "path", None) or "other"
             if address != "/v1/events":
                 self._service.metrics.answered(address, time.perf_counter() - begin, scope.get("mihash.code"))
 

@@ -59,7 +59,8 @@ function example(schema, name = "") {
 
 function call(method, path, operation) {
   const url = new URL(path.slice(1).replace("{key}", "17").replace("{version}", "current"), document.baseURI).href;
-  const parts = ["curl", ...(method === "get" ? [] : ["-X", method.toUpperCase()]), url];
+  const how = { get: [], head: ["-I"] }[method] ?? ["-X", method.toUpperCase()];
+  const parts = ["curl", ...how, url];
   if (operation.security) parts.push(`-H "Authorization: Bearer $MIHASH_TOKEN"`);
   const body = operation.requestBody?.content?.["application/json"];
   if (body) parts.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(example(body.schema))}'`);
