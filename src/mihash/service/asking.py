@@ -115,4 +115,5 @@ def _search(
         told = iter(index.metadata([key for result in results for key in result["keys"]]))
         for result in results:
             result["metadata"] = list(islice(told, len(result["keys"])))
-    return {"version": hits.version if hits.version >= 0 else None, "results": results}
+    answer = {"version": hits.version if hits.version >= 0 else None, "results": results}
+    return answer | ({"missing_shards": list(hits.missing)} if hits.missing else {})

@@ -4,7 +4,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,7 @@ class Metrics:
             yield from _single("mihash_rehash_seconds_total", "counter", "Seconds spent on rehashes.", rehash_s)
             for name, text in (("rehashing", "Whether a version is being built."), ("paused", "Whether none is.")):
                 yield from _single(f"mihash_{name}", "gauge", text, int(stats[name]))
+            yield from _shards(stats.get("shards", ()))
         yield from _single("mihash_rows_total", "counter", "Rows that were added.", self.rows.total)
         yield from _single("mihash_queries_total", "counter", "Queries that were answered.", self.queries.total)
         yield from _head("mihash_waiting", "gauge", "Requests at work or waiting for it.")
@@ -123,6 +124,17 @@ def _head(name: str, kind: str, text: str) -> Iterator[str]:
 def _single(name: str, kind: str, text: str, value: float) -> Iterator[str]:
     yield from _head(name, kind, text)
     yield f"{name} {value}"
+
+
+def _shards(shards: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how each shard of an index on Ray is; nothing for an index without."""
+    gauges = (("up", "gauge", "Whether the shard is up."), ("lag", "gauge", "Entries of the log that it lacks."))
+    for name, kind, text in (*gauges, ("restarts", "counter", "How often its process was started again.")):
+        if shards:
+            yield from _head(f"mihash_shard_{name}", kind, text)
+        for each in shards:
+            value = int(each["state"] == "up") if name == "up" else each[name]
+            yield f'mihash_shard_{name}{{shard="{each["shard"]}"}} {value}'
 
 
 def resident_bytes() -> int:

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, StoreLocked, UnknownName
+from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, PartialFailure, StoreLocked, UnknownName
 from .wording import worded
 
 __all__ = ["CODES", "Problem", "answer", "busy", "handle", "problem_of"]
@@ -71,7 +71,7 @@ def problem_of(error: Exception) -> Problem:
     """Return what an error is to the client."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, StoreLocked):
+    if isinstance(error, StoreLocked | PartialFailure):
         return busy(str(error))
     for kind, status, code in _NAMED:
         if isinstance(error, kind):

@@ -22,6 +22,7 @@ __all__ = [
     "SearchBody",
     "SearchOptions",
     "SearchQuery",
+    "Shard",
     "State",
     "Stats",
     "Status",
@@ -176,6 +177,7 @@ class Found(BaseModel):
 
     version: int | None
     results: list[Result]
+    missing_shards: list[int] = Field(default=[], description="Of an index on Ray, those that did not answer.")
 
 
 class StoredItem(BaseModel):
@@ -192,6 +194,20 @@ class Rates(BaseModel):
 
     rows_per_s: float
     queries_per_s: float
+
+
+class Shard(BaseModel):
+    """A shard of an index on Ray (docs/scale.md)."""
+
+    shard: int
+    node: str
+    path: str
+    state: str = Field(description="starting, up, silent or lost.")
+    version: int | None
+    items: int | None
+    lag: int = Field(description="Entries of the log that it has not got yet.")
+    restarts: int
+    bytes_on_disk: int | None
 
 
 class Stats(BaseModel):
@@ -215,6 +231,7 @@ class Stats(BaseModel):
     rehash_error: str | None
     learning_error: str | None
     bytes_on_disk: int
+    shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")
     seen: int
     behind: int = Field(description="Rows that are stored and were not learned from yet.")
     uptime_s: float

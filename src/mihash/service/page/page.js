@@ -6,6 +6,7 @@ import { byId } from "./draw.js";
 import * as numbers from "./numbers.js";
 import * as quality from "./quality.js";
 import * as search from "./search.js";
+import * as shards from "./shards.js";
 import * as updates from "./updates.js";
 
 const state = { stats: null, decisions: [], versions: [] };
@@ -18,7 +19,7 @@ function redraw() {
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
-    for (const panel of [numbers, quality, updates, search]) panel.draw(state);
+    for (const panel of [numbers, shards, quality, updates, search]) panel.draw(state);
     about();
   });
 }
