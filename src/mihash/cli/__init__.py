@@ -4,7 +4,7 @@ A new group is a file that registers its commands with `app`, and a line below. 
 ``python -m mihash.cli.reference > docs/cli.md``.
 """
 
-from . import feeding, asking, items, serving, care, bench, planning, paper  # noqa: F401, I001 -- in the order of the help
+from . import feeding, asking, items, serving, encoding, care, bench, planning, paper  # noqa: F401, I001 -- in the order of the help
 from .program import app, main
 
 __all__ = ["app", "main"]

@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from ..index import OnlineIndex
     from ..tables.keys import Key
 
-__all__ = ["AsJSON", "Folder", "NoHeader", "as_filter", "as_parameters", "check_index", "find_keys", "open_index"]
+__all__ = [
+    "AsJSON",
+    "Folder",
+    "NoHeader",
+    "Ray",
+    "as_filter",
+    "as_nodes",
+    "as_parameters",
+    "check_index",
+    "find_keys",
+    "open_index",
+]
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
 AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
@@ -21,12 +32,50 @@ NoHeader = Annotated[
 ]
 
 
-def open_index(path: Path, read_only: bool = False) -> "OnlineIndex":
-    """Open an index; where there is none, say how to make one."""
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Of an index on Ray, the cluster: its address, or auto.",
+        show_default="RAY_ADDRESS, or the one on this machine",
+    ),
+]
+
+
+def open_index(
+    path: Path, read_only: bool = False, ray: str | None = None, partial: bool | None = None
+) -> "OnlineIndex":
+    """Open an index; where there is none, say how to make one.
+
+    One on Ray that nobody has open is opened to be written to, which starts its shards.
+    """
+    from ..errors import InvalidInput, NotReady
     from ..index import OnlineIndex
 
     check_index(path)
-    return OnlineIndex.open(path, read_only)
+    try:
+        return OnlineIndex.open(path, read_only, address=ray, allow_partial=partial)
+    except InvalidInput as error:
+        if "Only an index on Ray" in str(error):
+            raise InvalidInput(f"{path} is not an index on Ray: leave --ray and --partial out.") from error
+        raise
+    except NotReady:
+        if not read_only:
+            raise
+        return OnlineIndex.open(path, address=ray, allow_partial=partial)
+
+
+def as_nodes(texts: "Sequence[str]") -> "list[str] | dict[str, str] | None":
+    """Return nodes, with folders where texts have the form NAME=FOLDER."""
+    from ..errors import InvalidInput
+
+    pairs = [text.partition("=") for text in texts]
+    if len({equals for _, equals, _ in pairs}) > 1:
+        raise InvalidInput("Give all --node a folder, as NAME=FOLDER, or none of them.")
+    if any(equals for _, equals, _ in pairs):
+        return {name: folder for name, _, folder in pairs}
+    return list(texts) or None
 
 
 def check_index(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, NoHeader, as_filter, find_keys, open_index
+from .arguments import AsJSON, Folder, NoHeader, Ray, as_filter, find_keys, open_index
 from .program import command
 from .show import json_line, json_text, note, table
 
@@ -58,6 +58,11 @@ def search(
         ),
     ] = None,
     headless: NoHeader = False,
+    ray: Ray = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Of an index on Ray, answer without shards that are away, and say so."),
+    ] = False,
 ) -> None:
     """Find the nearest items to vectors from a file, to one vector or to a stored item.
 
@@ -69,7 +74,7 @@ def search(
 
     validation.integer("k", k, minimum=1)
     columns = Columns(column, option="--column", header=not headless)
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray, partial or None) as index:
         own = None if key is None else find_keys(index, [key])[0]
         queries = _queries(index, query, vector, own, columns, file_format)
         answers = _answers(index, queries, own, k, as_filter(where), rescore, radius, metadata)
@@ -155,7 +160,7 @@ def _answers(
                 "keys": [key for key, _ in found],
                 "distances": [distance for _, distance in found],
                 "version": hits.version,
-            }
+            } | ({"missing_shards": list(hits.missing)} if hits.missing else {})
             yield answer | ({"metadata": [index.get(key).metadata for key, _ in found]} if metadata else {})
 
 
@@ -167,6 +172,9 @@ def _table(answers: list[dict[str, Any]], metadata: bool) -> None:
         for place, key in enumerate(answer["keys"]):
             row = [str(answer["query"])] * several + [str(key), f"{answer['distances'][place]:.4g}"]
             rows.append(row + ([json_text(answer["metadata"][place])] if metadata else []))
+    missing = sorted({shard for answer in answers for shard in answer.get("missing_shards", ())})
+    if missing:
+        note(f"This is not all: shards {', '.join(map(str, missing))} are away.")
     if rows:
         justified = {name: "right" if name == "distance" else "left" for name in columns}
         table(justified, rows, f"version {answers[0]['version']}")

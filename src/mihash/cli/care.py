@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, open_index
+from .arguments import AsJSON, Folder, Ray, open_index
 from .program import command
 from .show import counted, duration, json_line, note, say, size, table
 
@@ -15,15 +15,24 @@ _PANEL = "Care"
 
 
 @command(_PANEL, "mihash stats photos --json")
-def stats(path: Folder, as_json: AsJSON = False) -> None:
+def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
     """Show what is in an index, and how it was made."""
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray) as index:
         found = index.stats()
     if as_json:
         json_line(found)
     else:
+        shards = found.pop("shards", None)
         rows = [(name.removeprefix("n_").replace("_", " "), _shown(name, value)) for name, value in found.items()]
         table({str(path): "left", "": "left"}, rows)
+        if shards:
+            names = ("shard", "node", "state", "version", "items", "lag", "restarts")
+            sides = {name: "left" if name in ("node", "state") else "right" for name in (*names, "disk")}
+            lines = [
+                [*(_shown(name, each[name]) for name in names), size(each["bytes_on_disk"] or 0)]
+                for each in shards
+            ]
+            table(sides, lines)
 
 
 @command(_PANEL, "mihash history photos --last 5")
@@ -34,12 +43,13 @@ def history(
     ] = False,
     last: Annotated[int, typer.Option(help="How many to show, the newest; 0 for all.")] = 20,
     as_json: AsJSON = False,
+    ray: Ray = None,
 ) -> None:
     """Show when the trigger decided to rehash, why, and what that cost."""
     from .. import validation
 
     validation.integer("last", last, minimum=0)
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray) as index:
         found = [each for each in index.history() if everything or each["accepted"]]
     shown = found[-last:] if last else found
     if as_json:
@@ -58,17 +68,17 @@ def history(
 
 
 @command(_PANEL, "mihash verify photos")
-def verify(path: Folder) -> None:
+def verify(path: Folder, ray: Ray = None) -> None:
     """Read everything in an index, test every checksum, and encode a sample again."""
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray) as index:
         found = index.verify()
     say(f"{path} is sound. Checked: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found.items()))
 
 
 @command(_PANEL, "mihash compact photos")
-def compact(path: Folder) -> None:
+def compact(path: Folder, ray: Ray = None) -> None:
     """Remove the vectors of deleted items from the disk."""
-    with open_index(path) as index:
+    with open_index(path, ray=ray) as index:
         before = index.stats()
         index.compact()
         after = index.stats()["bytes_on_disk"]
@@ -82,9 +92,13 @@ def backup(
     destination: Annotated[
         Path, typer.Argument(metavar="DEST", help="A folder that is new or empty.", show_default=False)
     ],
+    ray: Ray = None,
 ) -> None:
-    """Write a copy of one moment to another folder, while the index goes on."""
-    with open_index(path, read_only=True) as index:
+    """Write a copy of one moment to another folder, while the index goes on.
+
+    Of an index on Ray, each shard writes its copy into that folder on its own node.
+    """
+    with open_index(path, True, ray) as index:
         index.backup(destination)
         say(f"{destination} is an index of {counted(len(index), 'item')}, as {path} is now.")
 

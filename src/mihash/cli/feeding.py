@@ -3,11 +3,11 @@
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import Folder, NoHeader, as_parameters, open_index
+from .arguments import Folder, NoHeader, Ray, as_nodes, as_parameters, open_index
 from .program import command
 from .show import counted, duration, note, rows_progress, say
 
@@ -51,9 +51,29 @@ def create(
     parameter: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument of the learner; may be repeated.")
     ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option(help="On the nodes of a Ray cluster, in so many shards.", show_default="an index in PATH"),
+    ] = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --shards, a node by its address or a resource, or as NAME=FOLDER; may be repeated.",
+            show_default="all nodes, and PATH on each",
+        ),
+    ] = None,
+    ray: Ray = None,
 ) -> None:
-    """Make an empty index."""
+    """Make an empty index: a folder, or with --shards the coordinator of an index on Ray (docs/scale.md)."""
+    from ..errors import InvalidInput
     from ..index import OnlineIndex
+
+    if shards is None and (node or ray is not None):
+        raise InvalidInput("--ray and --node are for an index on Ray: say with --shards how many shards it has.")
+    cluster: dict[str, Any] = {"shards": shards, "nodes": as_nodes(node or []), "address": ray}
+    if shards is not None:
+        cluster["table"] = "ray"
 
     OnlineIndex.create(
         path,
@@ -67,6 +87,7 @@ def create(
         normalize=not raw,
         seed=seed,
         parameters=as_parameters(parameter or []),
+        **cluster,
     ).close()
     say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
 
@@ -130,6 +151,7 @@ def add(
             show_default="the path of the file",
         ),
     ] = None,
+    ray: Ray = None,
 ) -> None:
     """Add files of vectors: .npy, .npz, Parquet, CSV or JSON lines.
 
@@ -150,7 +172,7 @@ def add(
     begin = time.perf_counter()
     columns = Columns(vector, key, label, tuple(metadata or ()), header=not headless)
     _check_once(files)
-    with open_index(path) as index:
+    with open_index(path, ray=ray) as index:
         n_before = len(index)
         sources = [(_opened(file, columns, file_format), _name(file, files, source)) for file in files]
         _tell_notes(index, [each for each, _ in sources])

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, find_keys, open_index
+from .arguments import AsJSON, Folder, Ray, find_keys, open_index
 from .program import command
 from .show import counted, json_line, json_text, say, table
 
@@ -20,13 +20,14 @@ def get(
     path: Folder,
     keys: Keys,
     as_json: AsJSON = False,
+    ray: Ray = None,
 ) -> None:
     """Show stored items: vector, label and metadata.
 
     A key that looks like a number is the number, where the index has it, and otherwise the text; in double quotes,
     '"17"', it is always the text. A key that begins with a dash comes after --.
     """
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray) as index:
         items = [index.get(key) for key in find_keys(index, keys)]
     found = [
         {"key": item.key, "label": _plain(item.label), "metadata": item.metadata, "vector": item.vector.tolist()}
@@ -43,13 +44,14 @@ def get(
 def delete(
     path: Folder,
     keys: Keys,
+    ray: Ray = None,
 ) -> None:
     """Remove items by their keys: all of them, or with an unknown key none.
 
     A key that looks like a number is the number, where the index has it, and otherwise the text; in double quotes,
     '"17"', it is always the text. A key that begins with a dash comes after --.
     """
-    with open_index(path) as index:
+    with open_index(path, ray=ray) as index:
         n = index.delete(find_keys(index, keys))
         deleted = counted(n, "item")
         say(f"Deleted {deleted}; {len(index):,} are left. mihash compact {path} gives their space back.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .arguments import check_index, open_index
+from .arguments import Ray, check_index, open_index
 from .program import command
 from .show import note, say
 
@@ -62,6 +62,11 @@ def serve(
             metavar="ROWS", help="With --demo, turn the digits by 90 degrees after so many; 0 for never."
         ),
     ] = 5000,
+    ray: Ray = None,
+    partial: Annotated[
+        bool,
+        typer.Option("--partial", help="Of an index on Ray, answer without shards that are away, and say so."),
+    ] = False,
 ) -> None:
     """Serve an index over HTTP, with a page that shows how it learns and decides.
 
@@ -93,7 +98,7 @@ def serve(
             from ..index import OnlineIndex
 
             if path is not None:
-                return open_index(path)
+                return open_index(path, ray=ray, partial=partial or None)
             return OnlineIndex.create(folder, _DEMO_BITS, reservoir_size=_DEMO_RESERVOIR)
 
         served(

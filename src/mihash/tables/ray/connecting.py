@@ -102,7 +102,7 @@ def known_resources() -> set[str]:
     return {name for name in known - usual if not name.startswith("node:__")}
 
 
-def start_actor(place: Place, table: str, settings: dict[str, str]) -> Any:
+def start_actor(place: Place, table: str, settings: dict[str, str], session: str) -> Any:
     """Start the process of a shard on its node; Ray starts it again whenever it dies, there and nowhere else."""
     ray = ray_module()
     name = f"{table} {place.number}"
@@ -120,7 +120,7 @@ def start_actor(place: Place, table: str, settings: dict[str, str]) -> Any:
     while True:
         try:
             actor = ray.remote(concurrency_groups=GROUPS)(Shard).options(**options)
-            return actor.remote(place.path, name, settings)
+            return actor.remote(place.path, name, settings, session)
         except ValueError as error:
             if "already" not in str(error) or time.monotonic() > until:
                 raise StoreError(f"Shard {place.number} cannot be started: {error}") from error

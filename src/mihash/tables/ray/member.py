@@ -50,7 +50,6 @@ class Member:
         self._ray = ray_module()
         self.actor = start()
         self._known, self.applied, self._target = applied, -1, 0
-        self.restarts = 0
         self.about: dict[str, Any] = {}
         self.failure: str | None = None
         self._failing_since: float | None = None
@@ -199,8 +198,6 @@ class Member:
 
     def _note(self, about: dict[str, Any]) -> None:
         self.heard()
-        if self.about and self.about["pid"] != about["pid"]:
-            self.restarts += 1
         self.about = about
 
     def _fail(self, reason: str) -> None:

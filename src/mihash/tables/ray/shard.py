@@ -54,6 +54,8 @@ class Shard:
         Of which table it is which shard, so that no folder is taken for another one.
     settings
         How vectors are stored and compared.
+    session
+        What is the same for all processes that are started while a coordinator has the table open.
 
     Examples
     --------
@@ -66,8 +68,12 @@ class Shard:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str, name: str, settings: dict[str, str]) -> None:
+    def __init__(self, folder: str, name: str, settings: dict[str, str], session: str = "") -> None:
         self.table = _opened(Path(folder), name, settings)
+        same = self.table.setting("session") == session
+        self.restarts = int(self.table.setting("restarts") or 0) + 1 if same else 0
+        with self.table.database.write() as connection:
+            write_settings(connection, session=session, restarts=self.restarts)
         self._applying = threading.Lock()  # held for long
         self._lock = threading.Lock()  # of what is below, for a moment
         self._staged: dict[int, tuple[Edition, int, float]] = {}
@@ -90,6 +96,7 @@ class Shard:
             "version": None if edition is None else edition.version,
             "items": len(self.table),
             "building": self._building,
+            "restarts": self.restarts,
         }
 
     def disk_bytes(self) -> int:

@@ -100,9 +100,10 @@ class RayTable(DurableTable):
             self._joined = connect(address)
             log, name = None if read_only else self._log, str(self.setting("cluster"))
             about = {"dtype": self.setting("dtype"), "metric": self.setting("metric")}
+            session = uuid.uuid4().hex
 
             def start(place: Place) -> Any:
-                return find_actor(place, name) if read_only else start_actor(place, name, about)
+                return find_actor(place, name) if read_only else start_actor(place, name, about, session)
 
             self._members = Members(
                 self._log.places(), start, log, self._log.applied(), self._oldest, timeout_s, allow_partial
@@ -229,7 +230,7 @@ class RayTable(DurableTable):
                 "version": member.about.get("version"),
                 "items": member.about.get("items"),
                 "lag": self._log.waiting(member.place.number, member.applied) if member.applied < last else 0,
-                "restarts": member.restarts,
+                "restarts": member.about.get("restarts", 0),
                 "bytes_on_disk": sizes.get(member.place.number),
             }
             for member, last in zip(members.all, lasts, strict=True)
