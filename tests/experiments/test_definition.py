@@ -23,13 +23,18 @@ def test_every_definition_is_read_and_its_runs_have_paths_of_their_own(name):
     definition = load_definition(name)
     runs = list(definition.runs(load_parameters()))
     fits = list(definition.fits())
-    assert (len(runs) > 0, len(fits) > 0) == (definition.kind == "online", definition.kind == "batch")
+    trainings = list(definition.trainings())
+    assert [len(made) > 0 for made in (runs, fits, trainings)] == [
+        definition.kind == kind for kind in ("online", "batch", "images")
+    ]
     for made in (runs, fits):
         assert len({each.path for each in made}) == len(set(made)) == len(made)
+    assert len({each.name for each in trainings}) == len(trainings)
 
 
 def test_every_table_and_figure_is_there():
     expected = {"figure3", "figure4", "figure5", "figure6", "figure7", "figure8", "reservoir", "table3-wide"}
+    expected |= {"table1-setting2"}
     assert set(definition_names()) == expected | {f"table{number}" for number in range(1, 10)}
 
 

@@ -95,10 +95,13 @@ def test_every_experiment_runs_on_a_small_file_without_labels(tmp_path):
     made = run("reproduce", "--all", "--dataset", tmp_path / "bare.npy", "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
     html = (tmp_path / "own/report.html").read_text()
-    tables = ("times", "intervals", "lengths", "training")
+    tables = ("times", "intervals", "lengths", "training", "end-to-end")
     figures = [name for name in definition_names() if load_definition(name).draws not in tables]
     assert html.count("data:image/png;base64,") == len(figures)
-    assert html.count("<table>") == len(definition_names()) - 2  # figures 3 and 6 have no table
+    assert (
+        html.count("<table>") == len(definition_names()) - 3
+    )  # figures 3 and 6 have no table, nor is there an image
+    assert "table1-setting2 has nothing to run: it trains on images" in html
     assert "results of" not in html
     assert "<td>OKH</td>" in html
     assert "<td>OSH</td>" not in html

@@ -12,7 +12,9 @@ INFINITY = float("inf")
 PAPER = json.loads(FILE.read_text())
 
 
-@pytest.mark.parametrize("name", [name for name in PAPER["tables"] if name not in ("table1", "table3")])
+@pytest.mark.parametrize(
+    "name", [name for name in PAPER["tables"] if name not in ("table1", "table1-setting2", "table3")]
+)
 def test_the_papers_tables_are_those_of_the_definitions(name):
     table, definition = PAPER["tables"][name], load_definition(name)
     assert (table["draws"], (table["dataset"],), (table["n_bits"],)) == (

@@ -87,6 +87,13 @@ def reproduce(
     seed: Annotated[
         int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
     ] = 0,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where networks are trained (Setting 2): cuda, cpu, or auto, a GPU where there is one. At full "
+            "scale, auto shows the results that come with mihash where there is none."
+        ),
+    ] = "auto",
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
@@ -103,6 +110,7 @@ def reproduce(
     from ..experiments.results import check_results_folder, seeded
     from ..experiments.runner import pending, run_tasks
     from ..experiments.scales import scale_of, stage
+    from ..experiments.setting2.reproduction import images_of, pending_trainings, run_trainings
     from ..experiments.sources import check_folder
 
     chosen = definition_names() if everything else names or []
@@ -123,6 +131,8 @@ def reproduce(
     others = [source for definition in definitions for source in missing_files(definition, results, scale)]
     for source in (*(each.source for each in tasks), *others):
         check_folder(source, scale, data)
+    trainings = pending_trainings(definitions, results, scale, seed, device)
+    images = images_of(scale, data) if trainings else None
     console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as bar:
@@ -132,6 +142,17 @@ def reproduce(
             processes,
             lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
         )
+        if images is not None:
+            task = bar.add_task("", total=len(trainings))
+            run_trainings(
+                trainings,
+                images,
+                results,
+                scale,
+                seed,
+                device,
+                lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
+            )
     for definition in definitions:
         if definition.kind == "correlation":
             for source in definition.sources:
@@ -141,7 +162,8 @@ def reproduce(
                 run_distributions(str(source), method, results, scale, data, seed)
     page, text = make_report(definitions, results, scale)
     runs = sum(len(each.runs) for each in tasks)
-    told = f"{runs} runs in {len(tasks)} learning passes; the report is {page} and {text}"
+    networks = f", {len(trainings)} networks trained" if trainings else ""
+    told = f"{runs} runs in {len(tasks)} learning passes{networks}; the report is {page} and {text}"
     console.print(told, highlight=False, markup=False)
 
 

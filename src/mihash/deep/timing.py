@@ -9,7 +9,7 @@ from torch import nn
 
 from .. import validation
 
-__all__ = ["device_name", "loss_milliseconds", "milliseconds"]
+__all__ = ["device_name", "loss_milliseconds", "milliseconds", "version"]
 
 
 def milliseconds(work: Callable[[], object], device: str | torch.device, repeats: int = 50) -> float:
@@ -78,3 +78,14 @@ def device_name(device: str | torch.device) -> str:
     """
     place = torch.device(device)
     return torch.cuda.get_device_name(place) if place.type == "cuda" else str(place)
+
+
+def version() -> str:
+    """Return PyTorch's version, without what it was built for.
+
+    Examples
+    --------
+    >>> version().count(".")
+    2
+    """
+    return torch.__version__.partition("+")[0]

@@ -19,6 +19,7 @@ from ..errors import InvalidInput, StoreError, UnknownName
 from ..online import learner_class
 from .results import root_and_seed
 from .runs import Fit, Run
+from .setting2.recipes import RECIPES, Training
 from .sources import DATASETS, Source, check_dataset, find_source, is_file, needs_folder
 
 __all__ = [
@@ -40,6 +41,7 @@ _DRAWS = {
     "correlation": ("correlation",),
     "distributions": ("distributions",),
     "batch": ("lengths", "training"),
+    "images": ("end-to-end",),
 }
 _OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs")
 _OF_FITS = ("n_features", "once", "scales")
@@ -49,6 +51,7 @@ _NOT_OBEYED = {
     "correlation": ("methods", *_OF_RUNS),
     "distributions": _OF_RUNS,
     "batch": _OF_TRIGGERS,
+    "images": (*_OF_TRIGGERS, "n_features", "once"),
 }
 _AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
 _NO_KEYS = ("name", "typed", "data")
@@ -67,10 +70,11 @@ class Definition:
     kind
         ``"online"``: streams under triggers; ``"correlation"``: MI against ranking measures on random mappings;
         ``"distributions"``: distances before and after learning; ``"batch"``: batch methods fitted to part of the
-        stream.
+        stream; ``"images"``: networks trained end to end.
     draws
         What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
-        ``"correlation"``, ``"distributions"``, ``"lengths"`` (mAP by code length) or ``"training"`` (its time).
+        ``"correlation"``, ``"distributions"``, ``"lengths"`` (mAP by code length), ``"training"`` (its time) or
+        ``"end-to-end"``.
     datasets, methods, bits
         What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
         three, or the path of a file, which is used whole at every scale.
@@ -155,7 +159,7 @@ class Definition:
     def _settings(self, method: str) -> list[dict[str, Any]]:
         """Return the sets of arguments that a method is run with."""
         given = self.parameters.get(method, {})
-        return given if isinstance(given, list) and self.kind == "batch" else [given]
+        return given if isinstance(given, list) and self.kind in ("batch", "images") else [given]
 
     def at(self, scale: str) -> "Definition":
         """Return the definition as it is run at a scale.
@@ -190,7 +194,9 @@ class Definition:
         for name in self.methods:
             if not isinstance(name, str):
                 raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")
-            if self.kind != "batch":
+            if self.kind == "images":
+                validation.choice("methods", name, tuple(RECIPES))
+            elif self.kind != "batch":
                 learner_class(name)
             elif name not in method_names():
                 method_class(name)  # which says so
@@ -220,6 +226,8 @@ class Definition:
         )
 
     def _needs_labels(self, method: str) -> bool:
+        if self.kind == "images":
+            return True
         if self.kind != "batch":
             return learner_class(method).needs_labels
         return lacking(method) is not None or method_class(method).needs_labels
@@ -282,6 +290,14 @@ class Definition:
                     chosen = tuple(sorted(arguments.items()))
                     yield Fit(source.name, method, chosen, n_bits, trial, self.n_features)
 
+    def trainings(self) -> Iterator[Training]:
+        """Yield every network that is trained, those next to one another that are warmed up alike."""
+        if self.kind != "images" or "cifar10" not in self.datasets:  # a file has features, and no images
+            return
+        for trial, n_bits, method in product(range(self.trials), self.bits, self.methods):
+            for arguments in self._settings(method):
+                yield Training(method, n_bits, trial, RECIPES[method].with_arguments(arguments))
+
 
 def definition_names() -> list[str]:
     """Return the names of the experiments that come with the package."""
@@ -321,6 +337,9 @@ def check_arguments(method: str, n_bits: int, arguments: Any, kind: str = "onlin
     """
     if not isinstance(arguments, dict):
         raise InvalidInput(f"`parameters` of {method} must be a table of its arguments; got {arguments!r}.")
+    if kind == "images":
+        RECIPES[method].with_arguments(arguments)
+        return
     if kind == "batch" and lacking(method):
         return
     cls: Any = method_class(method) if kind == "batch" else learner_class(method)

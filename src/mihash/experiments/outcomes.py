@@ -15,6 +15,7 @@ from .definition import Definition, load_definition, load_parameters, reproduce_
 from .distributions import distributions_path
 from .results import check_origin, check_shape, read_result, root_and_seed
 from .runs import Fit, Run
+from .setting2.reproduction import Trained, trained
 from .sources import Source, data_name
 
 __all__ = [
@@ -323,6 +324,7 @@ class Study:
     scale: str
     _read: dict[str, dict[Run, Outcome]] = field(default_factory=dict, repr=False)
     _fitted: dict[str, dict[Fit, Fitted]] = field(default_factory=dict, repr=False)
+    _trained: dict[str, list[Trained]] = field(default_factory=dict, repr=False)
 
     def outcomes(self, *names: str) -> dict[Run, Outcome]:
         """Return what the runs of definitions gave, by the run of the first trial."""
@@ -336,6 +338,12 @@ class Study:
         if name not in self._fitted:
             self._fitted[name] = fitted(load_definition(name), self.results, self.scale)
         return self._fitted[name]
+
+    def trainings(self, name: str) -> list[Trained]:
+        """Return what the networks of a definition gave."""
+        if name not in self._trained:
+            self._trained[name] = trained(load_definition(name), self.results, self.scale)
+        return self._trained[name]
 
     def file(self, *parts: str) -> dict[str, Any]:
         """Return the content of a result that is no run, by its path below the scale."""

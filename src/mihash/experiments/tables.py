@@ -15,6 +15,8 @@ from .fit_tables import fit_notes, lengths, trainings
 from .outcomes import SHARED_TIMES, Outcome, fitted, outcomes, timed_alone
 from .paper import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
 from .runs import Run
+from .setting2.reproduction import trained
+from .training_tables import end_to_end, training_notes
 
 __all__ = ["LABELS", "Table", "data_notes", "make_table"]
 
@@ -53,7 +55,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     Parameters
     ----------
     definition
-        One that draws curves (the table sums them up), thetas, intervals, times or reservoirs; or batch methods.
+        One that draws curves (the table sums them up), thetas, intervals, times or reservoirs; batch methods;
+        or networks.
     results
         The folder of results.
     scale
@@ -74,6 +77,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     """
     if definition.kind == "batch":
         return _of_fits(definition, results, scale)
+    if definition.kind == "images":
+        return _of_trainings(definition, results, scale)
     validation.choice("draws", definition.draws, tuple(_MAKERS))
     made = outcomes(definition, results, scale)
     found = {run: outcome for run, outcome in made.items() if whole_batches(run)}
@@ -112,6 +117,15 @@ def _of_fits(definition: Definition, results: Path, scale: str) -> Table:
     notes = [*fit_notes(definition, found), *notes]
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
     return Table(definition.title, columns, cells, tuple(notes))
+
+
+def _of_trainings(definition: Definition, results: Path, scale: str) -> Table:
+    """Return the table of a definition of networks trained end to end (Table 1, Setting 2)."""
+    found = trained(definition, results, scale)
+    rows = list(end_to_end(found))
+    columns = _telling(rows)
+    cells = tuple(tuple(row[column] for column in columns) for row in rows)
+    return Table(definition.title, columns, cells, tuple(training_notes(found)))
 
 
 def _thetas(found: Found) -> Made:

@@ -11,6 +11,7 @@ from .intervals import interval_growth, interval_growths, interval_more, spread
 from .judgement import Judgement
 from .methods import alike, first, longer_codes, needs_labels, rising
 from .thetas import theta_default, theta_fewer, theta_infinite, theta_larger, theta_low
+from .trainings import above_end_to_end, reaches_end_to_end
 from .trigger import area_change, overhead, overhead_order, reduction, reservoir, reservoir_sizes, steadier
 
 __all__ = ["CHECKS"]
@@ -45,4 +46,6 @@ CHECKS: dict[str, Callable[..., Judgement]] = {
     "one-epoch-above": one_epoch_above,
     "training-time": training_time,
     "step-faster": step_faster,
+    "above-end-to-end": above_end_to_end,
+    "reaches-end-to-end": reaches_end_to_end,
 }

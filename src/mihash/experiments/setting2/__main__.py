@@ -13,7 +13,7 @@ import numpy as np
 from ...datasets.cifar10 import Images, cifar10_images
 from ...errors import InvalidInput, MIHashError, UnknownName
 from ..results import read_result, write_result
-from .recipes import RECIPES, Run
+from .recipes import RECIPES, Training
 from .scoring import score
 from .training import time_loss, train
 
@@ -23,7 +23,7 @@ BITS = (16, 24, 32, 48)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the command line asks for; return the exit status."""
+    """Train what the command line asks for; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         if options.score:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run_all(runs: list[Run], images: Images, options: argparse.Namespace) -> None:
+def _run_all(runs: list[Training], images: Images, options: argparse.Namespace) -> None:
     """Make what is not there yet, until the time is up."""
     start, longest = time.perf_counter(), 0.0
     warm: dict[Any, Any] = {}
@@ -65,7 +65,7 @@ def _run_all(runs: list[Run], images: Images, options: argparse.Namespace) -> No
         print(f"{wanted.name}: mAP {result['metrics']['mAP_device']:.4f}, {time.perf_counter() - began:.1f} s")
 
 
-def _wanted(options: argparse.Namespace) -> Iterator[Run]:
+def _wanted(options: argparse.Namespace) -> Iterator[Training]:
     unknown = [name for name in options.methods if name not in RECIPES]
     if unknown:
         raise UnknownName(f"There is no method {unknown[0]!r}; known: {', '.join(RECIPES)}.")
@@ -74,7 +74,7 @@ def _wanted(options: argparse.Namespace) -> Iterator[Run]:
         for n_bits in options.bits:
             for method in options.methods:
                 recipe = RECIPES[method].changed(settings)
-                yield Run(method, n_bits, seed, recipe, options.tag, options.validate)
+                yield Training(method, n_bits, seed, recipe, options.tag, options.validate)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,12 +1,12 @@
 """How each method is trained in Setting 2, and what one run of it is called."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ...errors import InvalidInput, UnknownName
 
-__all__ = ["RECIPES", "Recipe", "Run"]
+__all__ = ["RECIPES", "Recipe", "Training"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Recipe:
     network, width
         The network's name, and how wide it is.
     epochs, warm_up_epochs
-        How often to go through the data in all, and how often of these as a classifier.
+        How often to go through the data in all, and how often of these as a classifier. All methods have the same
+        epochs; each has as many of them for warming up as suited it best.
     batch_size, momentum, weight_decay, shift, cutout
         Of the training and its augmentation.
     warm_up_rate, learning_rate
@@ -48,6 +49,20 @@ class Recipe:
     quantization: float | None = None
     margin: float | None = None
 
+    def with_arguments(self, arguments: Mapping[str, Any]) -> "Recipe":
+        """Return the recipe with other values; what it does not have is refused.
+
+        Examples
+        --------
+        >>> RECIPES["mihash"].with_arguments({"width": 8}).width
+        8
+        """
+        unknown = sorted(set(arguments) - {field.name for field in fields(self)})
+        if unknown:
+            known = ", ".join(field.name for field in fields(self))
+            raise UnknownName(f"There is no setting {unknown[0]!r}; known: {known}.")
+        return replace(self, **arguments)
+
     def changed(self, settings: Sequence[str]) -> "Recipe":
         """Return the recipe with settings like ``learning_rate=0.1`` taken over.
 
@@ -70,19 +85,19 @@ class Recipe:
 
 
 RECIPES = {
-    "mihash": Recipe(learning_rate=0.5, scale=2.0, n_bins=0.5),
+    "mihash": Recipe(learning_rate=0.2, warm_up_epochs=23, scale=3.0, n_bins=0.5),
     "dpsh": Recipe(learning_rate=0.2, quantization=0.1),
-    "dtsh": Recipe(learning_rate=0.2, quantization=0.1, margin=0.25),
+    "dtsh": Recipe(learning_rate=0.35, quantization=0.1, margin=0.25),
 }
 
 
 @dataclass(frozen=True)
-class Run:
+class Training:
     """A method at a code length with a seed.
 
     Examples
     --------
-    >>> Run("mihash", 32, 0, RECIPES["mihash"]).name
+    >>> Training("mihash", 32, 0, RECIPES["mihash"]).name
     'setting2-mihash-32-0'
     """
 

@@ -1,6 +1,7 @@
 """One run of Setting 2: warm up, train, encode, measure."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...datasets.cifar10 import Images
 from ..results import machine
-from .recipes import RECIPES, Run
+from .recipes import RECIPES, Training
 
 __all__ = ["time_loss", "train"]
 
@@ -18,7 +19,7 @@ N_VALIDATION = 5000
 
 
 def train(
-    wanted: Run, images: Images, device: str, warm: dict[Any, Any] | None = None
+    wanted: Training, images: Images, device: str, warm: dict[Any, Any] | None = None, told: bool = True
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Train, encode and measure; return the result, and the codes with their classes.
 
@@ -32,15 +33,17 @@ def train(
         Where to train.
     warm
         Warmed-up networks by what they depend on: methods of one length and seed share theirs.
+    told
+        Whether to print a line for each epoch.
     """
     from ... import deep
 
     learn, query, base = _split(images, wanted.validate)
     recipe, start = wanted.recipe, time.perf_counter()
-    network, seconds = _warmed_up(wanted, images, learn, device, {} if warm is None else warm)
+    network, seconds = _warmed_up(wanted, images, learn, device, {} if warm is None else warm, told)
     network.scale, network.gain = recipe.scale, recipe.gain
     trainer = _trainer(wanted, network, _loss(wanted), recipe.epochs - recipe.warm_up_epochs, device)
-    history = trainer.fit(images.X[learn], images.y[learn], progress=lambda *_: _print_epoch(trainer.history[-1]))
+    history = trainer.fit(images.X[learn], images.y[learn], progress=_teller(trainer, told))
     seconds["training"] = sum(epoch.seconds for epoch in history)
     start = time.perf_counter()
     outputs = {name: trainer.outputs(images.X[rows]) for name, rows in (("query", query), ("base", base))}
@@ -79,7 +82,7 @@ def time_loss(images: Images, device: str) -> dict[str, Any]:
 
     times: dict[str, Any] = {"device": deep.timing.device_name(device), "torch": version("torch")}
     for name, recipe in RECIPES.items():
-        wanted = Run(name, 64, 0, replace(recipe, batch_size=256))
+        wanted = Training(name, 64, 0, replace(recipe, batch_size=256))
         for graphed in (False, True) if device.startswith("cuda") else (False,):
             network, loss = _network(wanted), _loss(wanted)
             network.scale, network.gain = recipe.scale, recipe.gain
@@ -101,7 +104,7 @@ def _split(images: Images, validate: bool) -> tuple[NDArray[np.int64], NDArray[n
     return rest, np.sort(shuffled[:n_queries]), rest
 
 
-def _network(wanted: Run) -> Any:
+def _network(wanted: Training) -> Any:
     from ... import deep
 
     arguments = {"width": wanted.recipe.width} if wanted.recipe.network == "resnet" else {"image_size": 32}
@@ -111,7 +114,7 @@ def _network(wanted: Run) -> Any:
 
 
 def _warmed_up(
-    wanted: Run, images: Images, rows: NDArray[np.int64], device: str, warm: dict[Any, Any]
+    wanted: Training, images: Images, rows: NDArray[np.int64], device: str, warm: dict[Any, Any], told: bool
 ) -> tuple[Any, dict[str, float]]:
     """Return a network trained as a classifier, and how long that took."""
     from ... import deep
@@ -124,9 +127,7 @@ def _warmed_up(
         loss = deep.ClassificationLoss(wanted.n_bits, int(images.y.max()) + 1, seed=wanted.seed)
         schedule = deep.Schedule("constant", warm_up=0.25)
         trainer = _trainer(wanted, network, loss, recipe.warm_up_epochs, device, schedule)
-        history = trainer.fit(
-            images.X[rows], images.y[rows], progress=lambda *_: _print_epoch(trainer.history[-1])
-        )
+        history = trainer.fit(images.X[rows], images.y[rows], progress=_teller(trainer, told))
         warm.clear()  # the last one is what the next method needs
         warm[key] = (deep.tensors.arrays_of(network), sum(epoch.seconds for epoch in history))
     if recipe.warm_up_epochs:
@@ -137,7 +138,7 @@ def _warmed_up(
 
 
 def _trainer(
-    wanted: Run,
+    wanted: Training,
     network: Any,
     loss: Any,
     epochs: int,
@@ -164,7 +165,7 @@ def _trainer(
     )
 
 
-def _loss(wanted: Run) -> Any:
+def _loss(wanted: Training) -> Any:
     from ... import deep
 
     recipe, b = wanted.recipe, wanted.n_bits
@@ -177,8 +178,14 @@ def _loss(wanted: Run) -> Any:
     return deep.DTSHLoss(b, margin, recipe.quantization or 0.0)
 
 
-def _print_epoch(epoch: Any) -> None:
-    print(f"  epoch {epoch.number}: loss {epoch.loss:.4f}, {epoch.seconds:.2f} s", flush=True)
+def _teller(trainer: Any, told: bool) -> Callable[[int, int], None] | None:
+    """Return what prints a line after each epoch, or None."""
+
+    def tell(done: int, total: int) -> None:
+        epoch = trainer.history[-1]
+        print(f"  epoch {done} of {total}: loss {epoch.loss:.4f}, {epoch.seconds:.2f} s", flush=True)
+
+    return tell if told else None
 
 
 def _versions() -> dict[str, str | None]:
