@@ -50,6 +50,7 @@ COLORS = {
     "sketchhash": "#8257b5",
     "hcoh": "#7a5230",
     "hmoh": "#3bb3c3",
+    "refit": "#b05fa8",
     "lsh": "#555555",
 }
 MEASURES = {"ap": "AP", "dcg": "DCG", "ndcg": "NDCG"}

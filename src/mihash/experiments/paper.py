@@ -22,6 +22,7 @@ METHOD_NAMES = {
     "hcoh": "HCOH",
     "hmoh": "HMOH",
     "lsh": "LSH",
+    "refit": "Refit",
     "shk": "SHK",
     "sdh": "SDH",
     "fasthash": "FastHash",

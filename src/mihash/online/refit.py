@@ -23,10 +23,13 @@ _BLOCK = 100
 class Refit(OnlineLearner):
     """Fit a batch method to the reservoir after every so many examples; the mapping stays in between.
 
-    A batch method learns more from a sample than an online one from each example, and forgets nothing of it; it
-    costs a whole fit each time. The trigger then says whether the table is worth another rehash, as of any
-    learner. Before the first fit the mapping is random hyperplanes. A sample that the method cannot learn from, of
-    one class for example, leaves the mapping as it is, and ``refusal`` says why.
+    For methods that are not online: trees, networks, kernel maps with anchors from all the stream. A fit knows the
+    sample alone, where an online learner has learned from every example, and costs a whole training. The trigger
+    then says whether the table is worth another rehash, as of any learner; a fit is measured on the sample that it
+    was fitted to, which flatters it, so give a theta above 0.
+
+    Before the first fit the mapping is random hyperplanes. A sample that the method cannot learn from, of one
+    class for example, leaves the mapping as it is, and ``refusal`` says why.
 
     Parameters
     ----------
