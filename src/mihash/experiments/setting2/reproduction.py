@@ -65,9 +65,9 @@ def device_of(device: str) -> str:
     """
     if device != "auto" or lacking("dpsh"):
         return device
-    import torch
+    from ...deep.device import best_device
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return best_device()
 
 
 def pending_trainings(
