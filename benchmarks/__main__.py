@@ -7,7 +7,19 @@ import argparse
 import importlib
 import os
 
-NAMES = ("step", "quality", "table", "ranking", "measure", "trigger", "learners", "index", "search", "plan")
+NAMES = (
+    "step",
+    "quality",
+    "table",
+    "ranking",
+    "measure",
+    "trigger",
+    "learners",
+    "index",
+    "search",
+    "plan",
+    "cluster",
+)
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -29,7 +29,7 @@ import mihash
 from .exact import Exact, Ledger
 from .report import console, show_load
 
-__all__ = ["Setting", "add_arguments", "filled", "learned_from", "run"]
+__all__ = ["Searcher", "Setting", "Shared", "Writer", "add_arguments", "check", "filled", "learned_from", "run"]
 
 MODES = ("steady", "busy", "filtered")
 D, N_BITS, N_CLASSES = 32, 64, 8
@@ -163,7 +163,7 @@ def soak(setting: Setting) -> Result:
     errors = [thread.error for thread in threads if thread.error is not None]
     for error in errors:
         console.print(error, markup=False)
-    wrong, changed = _check(answers, ledger, mappings, queries)
+    wrong, changed = check(answers, ledger, mappings, queries)
     n_queries = sum(len(answer.queries) for answer in answers)
     seconds = time.perf_counter() - began
     return Result(setting, n_queries, writer.n_rehashes, shared.ended, changed, wrong + len(errors), seconds)
@@ -177,10 +177,10 @@ def learned_from(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float32],
 
 
 def filled(
-    folder: str, rng: np.random.Generator, n_items: int, ledger: Ledger, named: bool = False
+    folder: str, rng: np.random.Generator, n_items: int, ledger: Ledger, named: bool = False, **options: Any
 ) -> mihash.OnlineIndex:
     """Return an index with rows that it has not learned from, but for the first few."""
-    index = mihash.OnlineIndex.create(folder, N_BITS, theta=float("inf"), reservoir_size=300)
+    index = mihash.OnlineIndex.create(folder, N_BITS, theta=float("inf"), reservoir_size=300, **options)
     labelled = min(500, n_items)
     starts = [0, *range(labelled, n_items, PART), n_items]
     for begin, end in pairwise(starts):
@@ -327,7 +327,7 @@ class Searcher(threading.Thread):
         self.n_queries += len(batch)
 
 
-def _check(
+def check(
     answers: list[Answer], ledger: Ledger, mappings: dict[int, Any], queries: NDArray[np.float32]
 ) -> tuple[int, float]:
     """Return how many answers are wrong, and the share of them that a new version changes."""

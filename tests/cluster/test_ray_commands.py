@@ -65,7 +65,6 @@ def test_an_index_on_ray_from_the_command_line_and_over_http(tmp_path, nodes, pl
         assert [each["version"] for each in seen["shards"]] == [seen["version"]] * 2
         assert "restarts" in run("stats", index)
         assert json.loads(run("get", index, 7, "--json"))["key"] == 7
-    mihash.OnlineIndex.open(index).close()
 
 
 def test_files_are_encoded_where_they_are_and_once(tmp_path, nodes):

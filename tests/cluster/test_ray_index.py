@@ -5,7 +5,6 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput, NotReady, StoreLocked
-from mihash.tables.ray import RayTable
 
 rng = np.random.default_rng(3)
 CENTRES = 3 * rng.standard_normal((4, 8))
@@ -71,21 +70,6 @@ def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
         assert copy.verify()["items"] == after[3] - 1
     with pytest.raises(NotReady, match="shards are not running"):
         mihash.OnlineIndex.open(tmp_path / "many", read_only=True)
-
-
-def test_the_loop_takes_a_table_on_ray(tmp_path, places):
-    systems = [
-        mihash.OnlineHashing(mihash.online.MIHash(n_bits=16), reservoir_size=100, table=table)
-        for table in (None, RayTable.create(tmp_path / "index", 2, nodes=places))
-    ]
-    for system in systems:
-        system.table.add(X[:600])
-        system.feed(X, Y)
-    plain, cluster = (system.search(X[:5], k=7)[:2] for system in systems)
-    assert np.array_equal(plain[0], cluster[0])
-    assert np.array_equal(plain[1], cluster[1])
-    assert systems[0].updates == systems[1].updates
-    systems[1].table.close()
 
 
 def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):

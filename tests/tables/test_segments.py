@@ -295,3 +295,21 @@ def test_damaged_ids_are_not_handed_out(database):
     flip_column(database.folder, "segment", "ids", np.random.default_rng(0))
     with pytest.raises(CorruptStore), database.read() as connection:
         segments.ids(connection)
+
+
+def test_filling_leaves_full_segments_and_the_same_rows(database):
+    segments = Segments(database, "float32")
+    X = np.random.default_rng(0).standard_normal((20_000, 3)).astype(np.float32)
+    sizes = [100, 3000, 4096, 1500, 2700, 1, 4000, 96, 3000]
+    ids, at = np.arange(20_000) * 2, 0
+    with database.write() as connection:
+        for size in sizes:
+            segments.append(connection, Segment(ids[at : at + size], X[at : at + size], None))
+            at += size
+    for _ in range(2):
+        with database.write() as connection:
+            segments.fill(connection, None, 3)
+        found = list(segments.after(-1, None, 3))
+        assert [len(each) for each in found] == [3100, 4096, 4096, 4096, at - 3100 - 3 * 4096]
+        assert np.array_equal(np.concatenate([each.ids for each in found]), ids[:at])
+        assert np.array_equal(np.concatenate([each.vectors for each in found]), X[:at])

@@ -174,6 +174,27 @@ class Segments:
             size += n
         self._join(connection, run, kind, n_features)
 
+    def fill(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
+        """Cut small neighbouring segments anew, so that all but the last have 4,096 rows.
+
+        For rows that come in parts of odd sizes: codes are made in blocks, and each piece may end in half a block.
+        """
+        run: list[int] = []
+        size, bare = 0, False
+        headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
+        for first, n, unlabelled in headers:
+            if bare != unlabelled or n == SEGMENT_ROWS:
+                self._join(connection, run, kind, n_features)
+                run, size, bare = [], 0, unlabelled
+            if n < SEGMENT_ROWS:
+                run.append(first)
+                size += n
+            if size >= SEGMENT_ROWS:
+                rest = self._join(connection, run, kind, n_features)
+                size -= SEGMENT_ROWS
+                run = [rest] if size else []
+        self._join(connection, run, kind, n_features)
+
     def purge(
         self, connection: sqlite3.Connection, dead: NDArray[np.int64], kind: LabelKind | None, n_features: int
     ) -> None:
@@ -209,9 +230,10 @@ class Segments:
 
     def _join(
         self, connection: sqlite3.Connection, run: list[int], kind: LabelKind | None, n_features: int
-    ) -> None:
+    ) -> int:
+        """Put segments together, cut at 4,096 rows; return the first row of the last piece."""
         if len(run) < 2:
-            return
+            return run[0] if run else -1
         parts = []
         for first in run:
             row = connection.execute(_ONE, (first,)).fetchone()
@@ -223,7 +245,8 @@ class Segments:
             np.concatenate([part.vectors for part in parts]),
             np.concatenate(labels) if labels else None,
         )
-        _insert(connection, joined)
+        self.append(connection, joined)
+        return int(joined.ids[(len(joined) - 1) // SEGMENT_ROWS * SEGMENT_ROWS])
 
     def _decode(self, row: tuple[Any, ...], kind: LabelKind | None, n_features: int) -> Segment:
         first, last, n, packed, head, labels, digest, checks, blob = row

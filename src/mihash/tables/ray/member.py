@@ -106,15 +106,13 @@ class Member:
     def reach(self, target: int) -> bool:
         """Wait until the shard has an entry; return False where it is lost instead."""
         with self._condition:
-            while self.applied < target:
+            while self.applied < target and not self.lost:
                 if self._stopped:
                     raise NotReady("The index is closed.")
-                if self.lost:
-                    return False
                 self._target = max(self._target, target)
                 self._condition.notify_all()
                 self._condition.wait(0.01 if self._log is None else _WAIT_S)
-        return True
+            return not self.lost
 
     def stop(self) -> None:
         """End the thread."""

@@ -37,7 +37,7 @@ from ..versions import propose
 __all__ = ["Shard"]
 
 _LOCKED_S = 30.0
-_TIDY_ROWS = 16_384
+_TIDY_ROWS = 8192
 
 Part = tuple[int, bytes]
 Nearest = tuple[Found, list[NDArray[Any]] | None]
@@ -97,6 +97,7 @@ class Shard:
             "items": len(self.table),
             "building": self._building,
             "restarts": self.restarts,
+            "cpu_s": time.process_time(),
         }
 
     def disk_bytes(self) -> int:
@@ -150,7 +151,7 @@ class Shard:
             if self._untidy >= _TIDY_ROWS and self._building is None:
                 with self.table.database.write() as connection:
                     self.table.store_codes(connection)
-                    self.table.tidy(connection)
+                    self.table.segments.fill(connection, self.table.label_kind, self.table.n_features or 0)
                 self._untidy = 0
 
     # Versions

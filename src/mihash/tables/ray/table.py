@@ -194,7 +194,7 @@ class RayTable(DurableTable):
         """The version that answers now; None before the first."""
         self.database.check_open()
         self._follow()
-        version = self.setting("published")
+        version = self._view.version  # what the next search asks for
         if version is None:
             return None
         return Published(version, self.mapping_of(version), len(self), self._n_dead())
