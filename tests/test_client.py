@@ -1,5 +1,6 @@
 """The client gives what the index gives, raises what the index raises, and waits for a busy service."""
 
+import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -105,6 +106,40 @@ def test_errors_are_the_package_s(client):
     assert client.stats()["items"] >= 1  # the connection is good again after each
 
 
+def test_keys_that_are_none(client):
+    for wrong in (b"x", 1.5, True, None, "\ud800"):
+        with pytest.raises(InvalidInput, match="A key must be"):
+            client.get(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("retries", -1), ("retries", 1.5), ("timeout_s", 0), ("timeout_s", float("nan"))]
+)
+def test_options_that_cannot_be_meant(name, wrong):
+    with pytest.raises(InvalidInput, match=f"`{name}` must be"):
+        Client("http://127.0.0.1:8000", **{name: wrong})
+
+
+def test_a_filter_longer_than_an_address(client):
+    X = np.random.default_rng(2).standard_normal((1, 8)).astype(np.float32)
+    client.add(X, keys=["filtered"], metadata=[{"n": 5}])
+    where = {"n": {"$in": list(range(20_000))}}
+    assert client.search(X, where=where)[0].keys == ["filtered"]
+    client.delete("filtered")
+
+
+def test_a_connection_of_a_high_number(service):
+    numbers = [0]
+    try:
+        while numbers[-1] < 1100:  # beyond what select takes
+            numbers.append(os.open(os.devnull, os.O_RDONLY))
+        with Client(service.url, "secret") as client:
+            assert client.stats()["items"] == client.stats()["items"]  # twice on one connection
+    finally:
+        for number in numbers[1:]:
+            os.close(number)
+
+
 def test_values_of_numpy(client):
     X = np.random.default_rng(1).standard_normal((3, 8)).astype(np.float32)
     keys = [np.int64(7001), np.int64(7002), "n"]
@@ -204,10 +239,12 @@ def test_an_answer_that_is_not_the_service_s(scripted):
     Scripted.answers = [
         (500, {}, b"<html>"),
         (404, {}, b'{"error": 3}'),
+        (200, {}, b"<html>"),
+        (200, {}, b"[]"),
         (200, {"Connection": "close"}, b"{}"),
     ] * 1
     with Client(scripted) as client:
-        for _ in range(2):
+        for _ in range(4):
             with pytest.raises(ServiceError, match="The service answered"):
                 client.stats()
         assert client.stats() == {}

@@ -1,10 +1,11 @@
 """A client of the service (docs/service.md), made of the standard library alone."""
 
 import json
-import select
+import selectors
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from socket import socket
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlencode, urlsplit
@@ -25,6 +26,7 @@ _ERRORS: dict[str, type[MIHashError]] = {
     "not_ready": NotReady,
 }
 _LONGEST_WAIT_S = 60.0
+_LONGEST_ADDRESS = 8000  # what is longer travels in the body; no server takes an address of any length
 _FLOATS = "application/octet-stream"
 
 
@@ -78,6 +80,10 @@ class Client:
             raise InvalidInput(f"{refused}.")
         if token is not None and not (isinstance(token, str) and token and _is_plain(token)):
             raise InvalidInput("`token` must be printable ASCII characters without spaces, on one line.")
+        if not isinstance(retries, int) or retries < 0:
+            raise InvalidInput(f"`retries` must be a whole number of at least 0; got {retries!r:.80}.")
+        if not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf"):
+            raise InvalidInput(f"`timeout_s` must be a finite number above 0; got {timeout_s!r:.80}.")
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._path = host, port, parts.path.rstrip("/")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -215,8 +221,7 @@ class Client:
         for attempt in range(self._retries + 1):
             status, after_s, data = self._sent(method, self._path + address, body, headers)
             if status < 300:
-                found: dict[str, Any] = json.loads(data)
-                return found
+                return _answer(status, data)
             if status != 503 or attempt == self._retries:
                 raise _error(status, data)
             time.sleep(min(_LONGEST_WAIT_S, after_s))
@@ -226,7 +231,7 @@ class Client:
         self, method: str, address: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, float, bytes]:
         connection = self._connection
-        if connection is None or connection.sock is None or select.select([connection.sock], [], [], 0)[0]:
+        if connection is None or connection.sock is None or _has_news(connection.sock):
             self.close()  # none yet, or the service has closed it
             connection = self._connection = self._connect()
         try:
@@ -250,6 +255,13 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
 
 
+def _has_news(connection: socket) -> bool:
+    """Tell whether something came where nothing was asked: that the other side has closed, as a rule."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
 def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tuple[str, bytes, str]:
     """Return address, body and its type: an array as it is, with options in the address; else JSON."""
     if getattr(getattr(vectors, "dtype", None), "kind", "") == "c":
@@ -258,7 +270,8 @@ def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tu
         texts = {name: value if isinstance(value, int | str) else _json(value) for name, value in given.items()}
         texts |= {name: str(value).lower() for name, value in given.items() if isinstance(value, bool)}
         query = urlencode({"features": vectors.shape[1], **texts})
-        return f"{address}?{query}", vectors.astype("<f4").tobytes(), _FLOATS
+        if len(query) <= _LONGEST_ADDRESS:
+            return f"{address}?{query}", vectors.astype("<f4").tobytes(), _FLOATS
     if vectors is not None:
         given = given | {"vectors": _listed(vectors)}
     return address, _json(given), "application/json"
@@ -281,7 +294,22 @@ def _listed(value: Any) -> Any:
 
 def _in_path(key: Key) -> str:
     """Return a key as it stands in an address; a text in double quotes is one even where it reads as a number."""
-    return quote(f'"{key}"' if isinstance(key, str) else str(key), safe="")
+    if not isinstance(key, str) and (isinstance(key, bool) or not hasattr(key, "__index__")):
+        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {key!r:.80}.")
+    try:
+        return quote(f'"{key}"' if isinstance(key, str) else str(key), safe="")
+    except UnicodeError as error:
+        raise InvalidInput(f"A key must be text; got {key!r:.80}, which has half a surrogate pair.") from error
+
+
+def _answer(status: int, data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise _error(status, data)
+    return found
 
 
 def _error(status: int, data: bytes) -> MIHashError:
