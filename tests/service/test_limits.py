@@ -129,6 +129,32 @@ def test_a_client_that_does_not_take_its_answer(running):
             assert not connections
 
 
+def test_a_slow_client_that_takes_its_answer(running):
+    X, _ = rows(2000)
+    keys = list(range(10**18, 10**18 + 2000))
+    with running(limits=Limits(stall_s=1.0)) as service:
+        call = Caller(service).ready()
+        call.post("/v1/items", {"vectors": X.tolist(), "keys": keys})
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
+        with connection:
+            connection.connect((call.place.hostname, call.place.port))
+            connection.settimeout(15)
+            body = X[:500].tobytes()
+            head = f"POST /v1/search?features={D}&k=2000 HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FLOATS}\r\n"
+            connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            answer = connection.makefile("rb")
+            assert b" 200 " in answer.readline()
+            said = dict(line.split(b": ") for line in iter(answer.readline, b"\r\n"))
+            left = int(said[b"content-length"])
+            assert left > 20_000_000
+            while left:
+                part = answer.read(min(left, 1 << 20))
+                assert part, f"closed with {left:,} bytes left"
+                left -= len(part)
+                time.sleep(0.1)
+
+
 def test_many_bodies_at_a_time(running):
     limits = Limits(max_body=1000, bodies=2, body_s=10)
     with running(limits=limits) as service:

@@ -20,6 +20,7 @@ _log = logging.getLogger("mihash.service.http")
 _log.setLevel(logging.ERROR)  # what clients do wrong, or ask for in vain, is told to them
 _ALWAYS = ("/v1/events", "/health", "/ready")  # who listens has a limit of its own
 _AFTER_S = 5
+_LEAST = 1 << 20  # bytes of a long answer that a client takes in the time that it may stall
 _SPARE = 2  # times as many connections get an answer; more are closed without
 
 
@@ -43,6 +44,7 @@ def connection_class(service: Service) -> type[H11Protocol]:
 
         _until_head: asyncio.TimerHandle | None = None
         _until_taken: asyncio.TimerHandle | None = None
+        _left = 0  # bytes of an answer that the client had not taken, the last time it was looked at
 
         def connection_made(self, transport: Any) -> None:
             """Expect the head of a request."""
@@ -78,13 +80,24 @@ def connection_class(service: Service) -> type[H11Protocol]:
         def pause_writing(self) -> None:
             """Wait a while for a client that does not take what it gets."""
             super().pause_writing()
-            self._until_taken = self.loop.call_later(limits.stall_s, self.transport.abort)
+            self._wait_until_taken()
 
         def resume_writing(self) -> None:
             """Wait no longer: it has taken it."""
             super().resume_writing()
             if self._until_taken is not None:
                 self._until_taken.cancel()
+
+        def _wait_until_taken(self) -> None:
+            self._left = self.transport.get_write_buffer_size()
+            self._until_taken = self.loop.call_later(limits.stall_s, self._look_what_was_taken)
+
+        def _look_what_was_taken(self) -> None:
+            """Give a client that is slow but takes a long answer its time, and close the others."""
+            if self._left - self.transport.get_write_buffer_size() < _LEAST:
+                self.transport.abort()
+            else:
+                self._wait_until_taken()
 
         def _expect(self) -> None:
             idle = self.cycle is None or self.cycle.response_complete

@@ -36,7 +36,8 @@ class Limits:
     body_s
         How long a client may take to send a body.
     header_s, stall_s
-        How long a client may take to send the head of a request, and how long to take none of an answer.
+        How long a client may take to send the head of a request, and how long to take a MiB
+        of an answer, or what is left of it.
     listeners
         How many clients may listen to events.
     results
