@@ -21,6 +21,7 @@ __all__ = ["serve"]
 _TOKEN = "MIHASH_TOKEN"
 _DIGITS, _SIDE = "digits", 8
 _DEMO_BITS, _DEMO_RESERVOIR = 32, 1000
+_RATE, _DRIFT = 200, 5000
 
 
 @command("An index", "mihash serve photos --port 8000, or mihash serve --demo")
@@ -52,16 +53,25 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="In place of PATH, a new index that is fed from a data set.")
     ] = False,
-    rate: Annotated[float, typer.Option(help="With --demo, rows a second.")] = 200,
+    rate: Annotated[
+        float | None, typer.Option(help="With --demo, rows a second.", show_default=str(_RATE))
+    ] = None,
     data: Annotated[
-        str, typer.Option(metavar="NAME", help="With --demo, 'digits', another data set by name, or a file.")
-    ] = _DIGITS,
-    drift: Annotated[
-        int,
+        str | None,
         typer.Option(
-            metavar="ROWS", help="With --demo, turn the digits by 90 degrees after so many; 0 for never."
+            metavar="NAME",
+            help="With --demo, 'digits', another data set by name, or a file.",
+            show_default=_DIGITS,
         ),
-    ] = 5000,
+    ] = None,
+    drift: Annotated[
+        int | None,
+        typer.Option(
+            metavar="ROWS",
+            help="With --demo, turn the digits by 90 degrees after so many; 0 for never.",
+            show_default=str(_DRIFT),
+        ),
+    ] = None,
     ray: Ray = None,
     partial: Annotated[
         bool,
@@ -75,24 +85,29 @@ def serve(
     """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # searches share the cores among them; read when NumPy is loaded
+    from .. import validation
     from ..errors import InvalidInput
     from ..service import Limits, read_token
     from ..service import serve as served
 
     if (path is None) != demo:
         raise InvalidInput("Give the PATH of an index, or --demo, one of the two.")
+    for name, value in (("--rate", rate), ("--data", data), ("--drift", drift)):
+        if value is not None and not demo:
+            raise InvalidInput(f"{name} is of the demo: give it with --demo, or leave it out.")
     if path is not None:
         check_index(path)
         _check_free(path)
     token = os.environ.get(_TOKEN) if token_file is None else read_token(token_file)
     given = {} if searchers is None else {"searchers": searchers}
-    limits = Limits(max_body=int(max_body * 2**20), timeout_s=timeout, waiting_writes=waiting, **given)
+    n_bytes = int(validation.number("max_body", max_body, above=0) * 2**20)
+    limits = Limits(max_body=n_bytes, timeout_s=timeout, waiting_writes=waiting, **given)
     with ExitStack() as stack:
         replay: Replay | None = None
         if path is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-demo-")))
-            replay = _replay(data, rate, drift)
-        what = f"a demo of {data}" if path is None else str(path)
+            replay = _replay(data or _DIGITS, _RATE if rate is None else rate, _DRIFT if drift is None else drift)
+        what = f"a demo of {data or _DIGITS}" if path is None else str(path)
 
         def opening() -> "OnlineIndex":
             from ..index import OnlineIndex
