@@ -39,7 +39,7 @@ def test_number_bounds():
         ([[1e300]], "row 0 has a NaN or an infinity"),
         ([[1.0], [1e16]], "row 1 is longer"),
         ([1.0, 2.0], r"reshape\(1, -1\)"),
-        ([[1.0], [1.0, 2.0]], "rows of one length"),
+        ([[1.0], [1.0, 2.0]], r"rows of one length\.$"),
         (np.zeros((0, 3)), "must not be empty"),
         (np.zeros((3, 0)), "must not be empty"),
         ([["a"]], "matrix of numbers"),

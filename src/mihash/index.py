@@ -565,8 +565,8 @@ class OnlineIndex:
             return None
         if begun and not labelled:
             raise InvalidInput(
-                "This index began without labels: neighbours are those that are near. Leave `y` out, or make an "
-                "index whose first rows have labels."
+                "This index began without labels: neighbours are those that are near. Leave labels out, or make "
+                "an index whose first rows have labels."
             )
         labels: NDArray[Any] = validation.labels("y", y, len(vectors))
         return stream.check(vectors, labels)[1]

@@ -195,8 +195,10 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
     """Return anything array-like as an array; ragged rows are refused."""
     try:
         return np.asarray(value)
-    except (ValueError, TypeError) as error:  # ragged rows
-        raise InvalidInput(f"`{name}` must be an array with rows of one length; {error}.") from error
+    except (ValueError, TypeError) as error:
+        ragged = "inhomogeneous" in str(error)  # NumPy's long word for rows of several lengths
+        told = "" if ragged else f"; {str(error).rstrip('.')}"
+        raise InvalidInput(f"`{name}` must be an array with rows of one length{told}.") from error
 
 
 def _fits_int64(values: NDArray[Any]) -> bool:

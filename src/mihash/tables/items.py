@@ -167,7 +167,10 @@ def _which(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> s
         seen.add(key)
     for key in keys:
         if connection.execute("SELECT 1 FROM item WHERE key = ? AND id < ?", (key, first)).fetchone():
-            return f"The key {key!r} is stored already; nothing was stored. Use `update` for a new vector."
+            return (
+                f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or use "
+                "`OnlineIndex.update`."
+            )
     return "A key is stored already; nothing was stored."
 
 

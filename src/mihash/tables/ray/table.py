@@ -400,7 +400,8 @@ class RayTable(DurableTable):
         for key, number in zip(keys, self._lookup(keys, False)[0], strict=True):
             if number is not None:
                 raise DuplicateKey(
-                    f"The key {key!r} is stored already; nothing was stored. Use `update` for a new vector."
+                    f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or "
+                    "use `OnlineIndex.update`."
                 )
 
     def _next(self, named: bool) -> int:
