@@ -320,7 +320,7 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
       const { parse, imageOf } = await import("/page/search.js");
       const { ledger } = await import("/page/updates.js");
       const { read, write } = await import("/page/exact.js");
-      const { drift } = await import("/page/quality.js");
+      const { drift, sentence } = await import("/page/quality.js");
       const versions = [{seen: 0, items: 100, seconds: 0.1}, {seen: 500, items: 500, seconds: 0.5}];
       const sums = ledger({stats: {seen: 1000, items: 1000, interval: 100}, versions});
       const decisions = [
@@ -331,6 +331,8 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
         exact: write(read('[12345678901234567890, "1234567890123456789", 1.25, 9e99, "1\\\\\\\\", -3]')),
         images: [{a: "/x.png"}, {image: "https://a.example/b"}, {a: "https://a.example/b"}, {image: "ftp://a/b.png"},
           {image: "data:text/html,x"}, null].map((each) => imageOf(each) !== null),
+        sentences: [0.5, 0.50001, 0.49999, 0.49].map((current) => sentence({stats: {theta: 0.1}, versions: [],
+          decisions: [{kind: "trigger", seen: 100, accepted: false, snapshot: 0.5, current}]})),
         sums, drift: drift(decisions), undrifted: drift([{accepted: true, current: null}]),
       };
     }"""
@@ -341,6 +343,8 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
     assert found["large"] == largest
     assert found["exact"] == r'[12345678901234567890,"1234567890123456789",1.25,9e+99,"1\\",-3]'
     assert found["images"] == [True, True, False, False, False, False]
+    same = "tells as much about who is a neighbour as the snapshot"
+    assert [same in each for each in found["sentences"]] == [True, True, True, False]
     sums = found["sums"]
     assert (sums["updates"], sums["rows"], sums["fixed"]) == (2, 600, 11)
     # 100 rows at once, then on average 300 and 750 at each of 5 checks; a row costs 1 ms

@@ -43,7 +43,8 @@ export function sentence(state) {
   const gain = last.current - last.snapshot;
   const theta = state.stats?.theta == null ? bar(state, last, last.snapshot).toFixed(4) : state.stats.theta;
   const change = gain >= 0 ? `${gain.toFixed(4)} bits more` : `${(-gain).toFixed(4)} bits less`;
-  const told = `${after}, the current mapping tells ${change} about who is a neighbour than the snapshot`;
+  const same = Math.abs(gain) < 0.00005 && !last.accepted;
+  const told = `${after}, the current mapping tells ${same ? "as much" : change} about who is a neighbour ${same ? "as" : "than"} the snapshot`;
   if (gain < 0 && !last.accepted) return `${told}, so the stored codes are kept.`;
   if (last.accepted) return `${told}: more than theta (${theta}), so every stored code is computed again.`;
   return `${told}: not more than theta (${theta}), so the stored codes are kept.`;
