@@ -1,4 +1,4 @@
-"""Answers as JSON."""
+"""Answers as JSON; what may be long is written in the thread that has found it, so that nobody waits for it."""
 
 import json
 import math

@@ -11,7 +11,7 @@ from .. import validation
 from ..errors import UnknownName
 from ..index import OnlineIndex
 from ..tables.keys import Key, readings
-from .answers import respond
+from .answers import respond, to_json
 from .bodies import FLOATS, JSON, media_type, read_floats, read_npy
 from .problems import Problem
 from .service import Service
@@ -105,8 +105,8 @@ def _add(
 async def get(request: Request, key: InPath) -> Response:
     """Return an item: vector, label and metadata. A key that reads as a number is one, where that is stored."""
 
-    def work(index: OnlineIndex) -> dict[str, Any]:
-        return index.get(stored_key(index, key))._asdict()
+    def work(index: OnlineIndex) -> bytes:
+        return to_json(index.get(stored_key(index, key))._asdict())
 
     return respond(await service_of(request).look(work))
 

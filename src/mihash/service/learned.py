@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from ..errors import UnknownName
 from ..index import OnlineIndex
 from ..options import RELATIVE_THETA
-from .answers import respond
+from .answers import respond, to_json
 from .problems import Problem
 from .shapes import Distances, History, HistoryQuery, Quality, Stats, Versions
 from .told import errors, service_of
@@ -33,8 +33,11 @@ async def stats(request: Request) -> Response:
 )
 async def history(request: Request, query: Annotated[HistoryQuery, Query()]) -> Response:
     """Return decisions, yes and no, with both qualities and the reason, and for a version what became of it."""
-    found = await service_of(request).look(lambda index: index.history(query.after, query.limit))
-    return respond({"decisions": found})
+
+    def work(index: OnlineIndex) -> bytes:
+        return to_json({"decisions": index.history(query.after, query.limit)})
+
+    return respond(await service_of(request).look(work))
 
 
 @router.get(
@@ -44,7 +47,7 @@ async def history(request: Request, query: Annotated[HistoryQuery, Query()]) -> 
 )
 async def quality(request: Request, query: Annotated[HistoryQuery, Query()]) -> Response:
     """Return what was compared at each check: both qualities, and theta, the bits that the gain had to exceed."""
-    return respond(await service_of(request).look(lambda index: {"points": _points(index, query)}))
+    return respond(await service_of(request).look(lambda index: to_json({"points": _points(index, query)})))
 
 
 def _points(index: OnlineIndex, query: HistoryQuery) -> list[dict[str, Any]]:
@@ -59,7 +62,7 @@ def _points(index: OnlineIndex, query: HistoryQuery) -> list[dict[str, Any]]:
 @router.get("/v1/versions", summary="Versions that answered", responses={200: {"model": Versions}, **errors(504)})
 async def versions(request: Request) -> Response:
     """Return the versions that have answered queries, with how many items and seconds each took."""
-    return respond({"versions": await service_of(request).look(lambda index: index.versions())})
+    return respond(await service_of(request).look(lambda index: to_json({"versions": index.versions()})))
 
 
 @router.get(

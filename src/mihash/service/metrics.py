@@ -88,7 +88,10 @@ class Metrics:
                 "mihash_versions_total", "counter", "Versions that were published.", stats["updates"]
             )
             yield from _single("mihash_rehash_seconds_total", "counter", "Seconds spent on rehashes.", rehash_s)
-            for name, text in (("rehashing", "Whether a version is being built."), ("paused", "Whether none is.")):
+            for name, text in (
+                ("rehashing", "Whether a version is being built."),
+                ("paused", "Whether none may be."),
+            ):
                 yield from _single(f"mihash_{name}", "gauge", text, int(stats[name]))
             yield from _shards(stats.get("shards", ()))
         yield from _single("mihash_rows_total", "counter", "Rows that were added.", self.rows.total)

@@ -16,7 +16,7 @@ from .bodies import Bodies, Body
 from .events import Feed
 from .limits import Limits
 from .metrics import Metrics
-from .problems import busy
+from .problems import Problem, busy
 from .rooms import Room
 
 __all__ = ["Background", "Service"]
@@ -90,13 +90,16 @@ class Service:
     def index(self) -> OnlineIndex:
         """The index, once it is open."""
         if self._index is None:
-            raise busy(f"The index is {self._state}; try again soon.")
+            raise self._not_there()
         return self._index
 
     def check_ready(self) -> None:
         """Tell a client to come again, while the index cannot answer."""
         if self._state != "ready":
-            raise busy(f"The index is {self._state}; try again soon.")
+            raise self._not_there()
+
+    def _not_there(self) -> Problem:
+        return busy(f"The index is {self._state}; try again soon.")
 
     async def change(self, work: Work[Result], body: Body | None = None) -> Result:
         """Have the index changed, one change after the other."""

@@ -46,8 +46,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     found: dict[int | str, dict[str, Any]] = {}
     for status in sorted({*statuses, 401, 403, 500, 503}):
         found[status] = {"model": Error, "description": _MEANINGS[status]}
-    if 503 in found:
-        found[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    found[503]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
     return found
 
 
