@@ -52,7 +52,7 @@ export function draw(state) {
   const saved = sum.fixed - sum.updates;
   const share = saved / sum.fixed;
   byId("updates-lead").textContent = saved > 0
-    ? `${plural(sum.updates, "update")} so far, where one every ${count(interval)} examples would have made ${count(sum.fixed)}: ${percent(share)} of them were not worth it.`
+    ? `${plural(sum.updates, "update")} so far, where one every ${count(interval)} examples would have made ${count(sum.fixed)}: ${percent(share)} of them were spared.`
     : `${plural(sum.updates, "update")} so far, no fewer than one every ${count(interval)} examples would have made: the mapping is still improving fast.`;
   const about = (s) => (s === null ? ["\u2013", "of encoding"] : [s > 0 ? `\u2248 ${seconds(s)}` : "0 s", "of encoding"]);
   byId("ledger").replaceChildren(
