@@ -102,6 +102,50 @@ def test_what_is_missing_or_damaged(tmp_path, images, monkeypatch):
         cifar10_images(tmp_path)
 
 
+def test_a_byte_that_was_changed_is_noticed(tmp_path, images):
+    folder, path = tmp_path / "cifar-10-batches-bin", tmp_path / "cifar-10-binary.tar.gz"
+    write_binary(folder, images)
+    archive(folder, path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(CorruptStore, match="Get it again"):
+        cifar10_images(path)
+    path.write_bytes(content[:-4])
+    with pytest.raises(CorruptStore, match="Get it again"):
+        cifar10_images(path)
+
+
+def test_other_versions_and_archives(tmp_path):
+    for name, match in (("cifar-10-batches-py", "pickle"), ("cifar-100-binary", "holds no CIFAR-10 images")):
+        folder = tmp_path / name
+        folder.mkdir()
+        for batch in (*TRAINING, TEST) if "py" in name else ("train.bin", "test.bin"):
+            (folder / batch).write_bytes(b"something")
+        archive(folder, tmp_path / f"{name}.tar.gz")
+        for place in (folder, tmp_path / f"{name}.tar.gz"):
+            with pytest.raises(StoreError, match=match):
+                cifar10_images(place)
+
+
+def test_a_damaged_file_of_arrays(tmp_path, images):
+    path = tmp_path / "cifar10.npz"
+    good = {"images": images[0], "labels": images[1], "is_test": np.arange(120) >= 100}
+    bad = ({"labels": np.full(120, "cat")}, {"is_test": np.zeros(120)}, {"is_test": np.ones(3)})
+    for change in (*bad, {"images": images[0].astype(float)}):
+        np.savez(path, **good | change)
+        with pytest.raises(CorruptStore):
+            cifar10_images(path)
+    np.savez(path, **good)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CorruptStore):
+        cifar10_images(path)
+    with path.open("wb") as file:
+        np.save(file, images[1])
+    with pytest.raises(CorruptStore):
+        cifar10_images(path)
+
+
 def test_a_damaged_strip(tmp_path, images):
     image = pytest.importorskip("PIL.Image")
     folder = tmp_path / "package"

