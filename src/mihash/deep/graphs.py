@@ -5,12 +5,15 @@ once.
 """
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 __all__ = ["recorded"]
+
+_STREAMS = "The AccumulateGrad node's stream does not match"  # recording has its own; torch waits for it
 
 
 @contextlib.contextmanager
@@ -41,7 +44,9 @@ def recorded(network: nn.Module, loss: nn.Module, batch: Tensor, labels: Tensor,
     for buffer, value in zip(buffers, before, strict=True):
         buffer.copy_(value)  # what warming up and recording did to them
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=_STREAMS)
+            yield
     finally:
         for module in modules:
             del module.forward  # the class's own again

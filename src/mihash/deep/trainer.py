@@ -187,22 +187,14 @@ class Trainer:
         place = None if checkpoint is None else Path(checkpoint)
         if place is not None and place.is_file():
             self.restore(read(place))
-        while len(self.history) < self.epochs:
-            number = len(self.history) + 1
-            start = time.perf_counter()
-            loss, rate = self._epoch(images, labels, number)
-            if not np.isfinite(loss):
-                raise NotReady(f"The loss of epoch {number} is {loss}: start again with a smaller learning rate.")
-            last = number == self.epochs
-            precision = None
-            if measured is not None and held_out is not None and (last or number % held_out.every == 0):
-                precision = self._measure(*measured)
-            seconds = time.perf_counter() - start
-            self.history.append(Epoch(number, loss, rate, seconds, precision))
-            if place is not None and (last or number % checkpoint_every == 0):
-                self.save(place)
-            if progress is not None:
-                progress(number, self.epochs)
+        with self._recorded(images, labels):
+            while len(self.history) < self.epochs:
+                self.history.append(self._next(images, labels, held_out, measured))
+                done = len(self.history)
+                if place is not None and (done == self.epochs or done % checkpoint_every == 0):
+                    self.save(place)
+                if progress is not None:
+                    progress(done, self.epochs)
         return list(self.history)
 
     @torch.no_grad()
@@ -259,6 +251,18 @@ class Trainer:
         """Write a checkpoint, in the place of the one before."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         write(path, self.state())
+
+    def _next(
+        self, images: Tensor, labels: Tensor, held_out: HeldOut | None, measured: tuple[Tensor, ...] | None
+    ) -> Epoch:
+        """Train for one epoch more and, where it is due, measure; return what is known then."""
+        number, start = len(self.history) + 1, time.perf_counter()
+        loss, rate = self._epoch(images, labels, number)
+        if not np.isfinite(loss):
+            raise NotReady(f"The loss of epoch {number} is {loss}: start again with a smaller learning rate.")
+        due = number == self.epochs or (held_out is not None and number % held_out.every == 0)
+        precision = self._measure(*measured) if due and measured is not None else None
+        return Epoch(number, loss, rate, time.perf_counter() - start, precision)
 
     def _epoch(self, images: Tensor, labels: Tensor, number: int) -> tuple[float, float]:
         """Go through the data once; return the mean loss and the last learning rate."""

@@ -39,7 +39,7 @@ def train(
     from ... import deep
 
     learn, query, base = _split(images, wanted.validate)
-    recipe, start = wanted.recipe, time.perf_counter()
+    recipe = wanted.recipe
     network, seconds = _warmed_up(wanted, images, learn, device, {} if warm is None else warm, told)
     network.scale, network.gain = recipe.scale, recipe.gain
     trainer = _trainer(wanted, network, _loss(wanted), recipe.epochs - recipe.warm_up_epochs, device)
@@ -144,7 +144,7 @@ def _trainer(
     epochs: int,
     device: str,
     schedule: Any = None,
-    graphed: bool = True,
+    graphed: bool = False,
 ) -> Any:
     from ... import deep
 
@@ -159,7 +159,7 @@ def _trainer(
         weight_decay=recipe.weight_decay,
         schedule=deep.Schedule("linear", warm_up=0.05) if schedule is None else schedule,
         augmentation=deep.Augmentation(shift=recipe.shift, cutout=recipe.cutout),
-        graphed=graphed and device.startswith("cuda"),
+        graphed=graphed,
         device=device,
         seed=wanted.seed + (0 if schedule is None else 10_000),
     )
