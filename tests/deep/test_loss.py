@@ -198,11 +198,26 @@ def test_memory_is_saved_with_the_module():
         (torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64)),
         (torch.full((4, 6), 1.5), torch.zeros(4, dtype=torch.int64)),
         (torch.full((4, 6), torch.nan), torch.zeros(4, dtype=torch.int64)),
+        (torch.zeros(4, 6), torch.tensor([0.5, 1.0, 1.0, torch.nan])),
+        (torch.zeros(4, 6), 2 * torch.eye(4) - 1),
+        (torch.zeros(4, 6), [0, 1, 0, 1]),
+        (np.zeros((4, 6)), torch.zeros(4, dtype=torch.int64)),
     ],
 )
 def test_bad_input(codes, labels):
     with pytest.raises(InvalidInput):
         MutualInformationLoss(6)(codes, labels)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.uint16, torch.uint64])
+def test_labels_of_any_whole_type(dtype):
+    codes, labels = problem(0, n_classes=2)
+    expected, _ = value_and_gradient(codes, labels)
+    typed = torch.tensor(labels).to(dtype)
+    assert MutualInformationLoss(6)(torch.tensor(codes), typed).item() == expected
+    remembering = MutualInformationLoss(6, memory=9)
+    for _ in range(2):
+        assert torch.isfinite(remembering(torch.tensor(codes), typed))
 
 
 def test_bad_parameters():

@@ -59,6 +59,18 @@ def test_it_is_frozen(X):
         mapping.arrays()["head.0.weight"][0] = 0
 
 
+def test_what_is_kept_is_what_is_loaded(X):
+    """Attributes that were set after `build_network` are no part of the architecture."""
+    network = build_network("resnet", 8, width=2)
+    network.mirror = True
+    mapping = ModuleMapping(network, (3, 16, 16))
+    again = mapping_from_state(mapping.state())
+    assert np.array_equal(mapping.project(X), again.project(X))
+    network.head[0] = nn.Linear(16, 9, bias=False)
+    with pytest.raises(InvalidInput, match="do not fit"):
+        ModuleMapping(network, (3, 16, 16))
+
+
 def test_distance(mapping):
     other = ModuleMapping(build_network("resnet", 24, width=2, scale=2.0, mirror=True, seed=4), (3, 16, 16))
     wider = ModuleMapping(build_network("resnet", 24, width=3), (3, 16, 16))
@@ -117,9 +129,15 @@ def test_refusals(mapping):
         ModuleMapping(build_network("resnet", 8, width=2), (5, 16, 16))
     with pytest.raises(CorruptStore, match="architecture"):
         ModuleMapping.from_arrays(weight=np.zeros(3))
+    broken = build_network("resnet", 8, width=2)
+    nn.init.constant_(broken.head[0].weight, torch.nan)
+    with pytest.raises(InvalidInput, match=r"finite.*head\.0\.weight"):
+        ModuleMapping(broken, (3, 16, 16))
+    with pytest.raises(InvalidInput, match="no device"):
+        mapping.to("gpu")
     arrays = mapping.arrays()
     odd = np.frombuffer(bytes(arrays["architecture"]).replace(b"resnet", b"nonets"), dtype=np.uint8)
-    with pytest.raises(UnknownName, match="nonets"):
+    with pytest.raises(UnknownName, match=r"nonets.*register_network"):
         ModuleMapping.from_arrays(**{**arrays, "architecture": odd})
     with pytest.raises(InvalidInput, match=r"head\.0\.weight"):
         ModuleMapping.from_arrays(**{**arrays, "head.0.weight": np.zeros((2, 2), dtype=np.float32)})

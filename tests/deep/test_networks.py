@@ -17,6 +17,12 @@ def test_names_and_seeds():
         build_network("nothing", 8)
     with pytest.raises(InvalidInput):
         register_network("", nn.Identity)
+    with pytest.raises(InvalidInput, match="builder"):
+        register_network("no function", 3)
+    register_network("no module", lambda n_bits: n_bits)
+    with pytest.raises(InvalidInput, match="torch module"):
+        build_network("no module", 8)
+    assert build_network("resnet", np.int64(8), width=2).architecture["n_bits"] == 8
 
 
 def test_building_leaves_the_generator_alone():

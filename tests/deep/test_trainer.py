@@ -143,7 +143,15 @@ def test_divergence_is_told():
 
 
 def test_bad_arguments():
-    for options in ({"epochs": 0}, {"optimizer": "none"}, {"precision": "float8"}, {"learning_rate": -1.0}):
+    for options in (
+        {"epochs": 0},
+        {"optimizer": "none"},
+        {"precision": "float8"},
+        {"learning_rate": -1.0},
+        {"average": 1.0},
+        {"momentum": 1.0},
+        {"device": "gpu"},
+    ):
         with pytest.raises(InvalidInput):
             Trainer(nn.Linear(3, 4), DPSHLoss(4), **options)
     with pytest.raises(InvalidInput, match="no parameter"):
@@ -152,9 +160,26 @@ def test_bad_arguments():
         Trainer(nn.Linear(3, 4), DPSHLoss(4)).fit(np.zeros((4, 3)), [0, 1])
     with pytest.raises(InvalidInput):
         Trainer(nn.Linear(3, 4), DPSHLoss(4)).fit(np.zeros(4), [0, 1, 0, 1])
+    with pytest.raises(InvalidInput, match="numbers"):
+        Trainer(nn.Linear(3, 4), DPSHLoss(4)).fit(np.full((4, 3), "a"), [0, 1, 0, 1])
+    with pytest.raises(InvalidInput, match="checkpoint_every"):
+        Trainer(nn.Linear(3, 4), DPSHLoss(4)).fit(np.zeros((4, 3)), [0, 1, 0, 1], checkpoint_every=0)
+    X, y = np.zeros((4, 3)), [0, 1, 0, 1]
+    with pytest.raises(InvalidInput, match="of one kind"):
+        Trainer(nn.Linear(3, 4), DPSHLoss(4), epochs=1).fit(X, y, held_out=HeldOut(X, np.eye(4, dtype=int), X, y))
+    with pytest.raises(InvalidInput, match="warm_up"):
+        Schedule(warm_up=2.0)
     if not torch.cuda.is_available():
         with pytest.raises(NotReady, match="CUDA"):
             Trainer(nn.Linear(3, 4), DPSHLoss(4), device="cuda")
+
+
+def test_a_classifier_takes_classes_of_any_whole_type_and_refuses_others():
+    loss, outputs = ClassificationLoss(4, 3), torch.zeros(2, 4)
+    assert loss(outputs, torch.tensor([0, 2], dtype=torch.int32)) == loss(outputs, torch.tensor([0, 2]))
+    for labels in (torch.tensor([0, 3]), torch.tensor([-1, 0]), torch.tensor([0.0, 1.0]), torch.eye(2)):
+        with pytest.raises(InvalidInput):
+            loss(outputs, labels)
 
 
 @pytest.mark.parametrize("multi", [False, True])

@@ -162,6 +162,16 @@ def test_settings_that_a_recipe_does_not_have_are_refused(tmp_path):
         load_definition(path)
 
 
+def test_devices_that_are_not_there_are_told_before_anything_is_run(tmp_path, data, capsys):
+    with pytest.raises(InvalidInput, match="no device 'gpu'"):
+        pending_trainings([TINY], tmp_path, "smoke", device="gpu")
+    if reproduction.device_of("auto") == "cpu":
+        with pytest.raises(NotReady, match="no CUDA device"):
+            pending_trainings([TINY], tmp_path, "smoke", device="cuda")
+    assert main(["--data", str(data), "--out", str(tmp_path), *SMALL, "--device", "gpu"]) == 2
+    assert "no device 'gpu'" in capsys.readouterr().err
+
+
 def test_missing_images_are_told_before_anything_is_run(tmp_path):
     options = ["--scale", "full", "--device", "cpu", "--data", str(tmp_path), "--results", str(tmp_path / "r")]
     told = CliRunner().invoke(app, ["reproduce", "table1-setting2", *options])

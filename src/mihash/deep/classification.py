@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from .. import validation
 from ..errors import InvalidInput
+from .pairs import check_batch
 
 __all__ = ["ClassificationLoss"]
 
@@ -36,13 +37,19 @@ class ClassificationLoss(nn.Module):
     def __init__(self, n_bits: int, n_classes: int, seed: int = 0) -> None:
         super().__init__()
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1)
+        self.n_classes = validation.integer("n_classes", n_classes, minimum=2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(validation.integer("seed", seed, minimum=0))
-            self.classifier = nn.Linear(n_bits, validation.integer("n_classes", n_classes, minimum=2), bias=False)
+            self.classifier = nn.Linear(self.n_bits, self.n_classes, bias=False)
 
     def forward(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of outputs (N, b) with classes (N,), a scalar."""
+        labels = check_batch(outputs, labels, self.n_bits)
         if labels.ndim != 1:
             raise InvalidInput(f"A classifier needs one class each (n,); got labels {tuple(labels.shape)}.")
+        if labels.device.type == "cpu" and not bool(((labels >= 0) & (labels < self.n_classes)).all()):
+            raise InvalidInput(
+                f"Classes must be 0 to {self.n_classes - 1}; got {int(labels.min())} to {int(labels.max())}."
+            )
         with torch.autocast(outputs.device.type, enabled=False):
             return cross_entropy(self.classifier(outputs.float()), labels)

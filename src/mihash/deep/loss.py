@@ -72,8 +72,11 @@ class MutualInformationLoss(torch.nn.Module):
     def forward(self, codes: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of relaxed codes (N, b) with labels (N,) or (N, classes), a scalar."""
         labels = check_batch(codes, labels, self.n_bits)
-        if codes.device.type == "cpu" and not bool((codes.detach().abs() <= 1 + _ROUNDING).all()):
-            raise InvalidInput("`codes` must hold relaxed bits between -1 and 1, such as tanh of the last layer.")
+        if codes.device.type == "cpu" and not (largest := float(codes.detach().abs().max())) <= 1 + _ROUNDING:
+            raise InvalidInput(
+                "`codes` must hold relaxed bits between -1 and 1, such as tanh of the last layer; "
+                f"the largest is {largest:g}."
+            )
         with torch.autocast(codes.device.type, enabled=False):
             phi = codes if codes.dtype == torch.float64 else codes.float()
             others, near, counted = phi, neighbors(labels, labels), self._pairs(len(phi), phi.device)
@@ -99,7 +102,8 @@ class MutualInformationLoss(torch.nn.Module):
         if self.kept_labels.shape[1:] != labels.shape[1:]:
             wanted = "integers (n,)" if self.n_classes is None else f"a matrix (n, {self.n_classes})"
             raise InvalidInput(
-                f"`labels` must be {wanted} for this memory; got shape {tuple(labels.shape)}. Set `n_classes`."
+                f"`labels` must be {wanted} for this memory; got shape {tuple(labels.shape)}. "
+                "`n_classes` is the width of a matrix, None for integers."
             )
         return self.kept_labels
 

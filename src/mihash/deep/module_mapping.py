@@ -4,7 +4,6 @@ Encoding runs in blocks of one size, the last one padded, so that the code of an
 mapping alone.
 """
 
-import copy
 import json
 from collections.abc import Sequence
 from typing import Any, Self
@@ -17,6 +16,7 @@ from torch import nn
 from .. import validation
 from ..errors import CorruptStore, InvalidInput
 from ..mapping import HashMapping
+from .device import find_device
 from .networks import build_network
 from .tensors import arrays_of, load_arrays
 
@@ -32,7 +32,8 @@ class ModuleMapping(HashMapping):
     Parameters
     ----------
     network
-        A network that `build_network` made, and somebody trained. A copy is kept.
+        A network that `build_network` made, and somebody trained. What is kept is built once more from its name
+        and arguments, with its parameters: just what whoever loads the mapping gets.
     input_shape
         The shape of one input, such as (3, 32, 32); vectors come in flattened.
     device
@@ -64,7 +65,7 @@ class ModuleMapping(HashMapping):
                 "after mihash.deep.register_network if it is your own."
             )
         self._shape = tuple(validation.integer("input_shape", size, minimum=1) for size in input_shape)
-        self._device = torch.device(device)
+        self._device = find_device(device)
         self._architecture = {**architecture, "input_shape": list(self._shape)}
         try:
             text = json.dumps(self._architecture, sort_keys=True)
@@ -74,9 +75,13 @@ class ModuleMapping(HashMapping):
             _ARCHITECTURE: np.frombuffer(text.encode(), dtype=np.uint8).copy(),
             **arrays_of(network),
         }
-        for array in self._arrays.values():
+        for name, array in self._arrays.items():
+            if not np.isfinite(array).all():
+                raise InvalidInput(f"The network must hold finite numbers; {name!r} does not.")
             array.setflags(write=False)
-        self._network = copy.deepcopy(network).to(self._device).float().eval().requires_grad_(False)
+        built = build_network(architecture["name"], architecture["n_bits"], **architecture["arguments"])
+        load_arrays(built, {name: array for name, array in self._arrays.items() if name != _ARCHITECTURE})
+        self._network = built.to(self._device).float().eval().requires_grad_(False)
         self._n_bits = self._count_bits()
 
     @classmethod

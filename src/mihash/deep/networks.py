@@ -125,6 +125,8 @@ def register_network(name: str, builder: Builder) -> None:
     """
     if not isinstance(name, str) or not name:
         raise InvalidInput(f"`name` must be a name; got {name!r}.")
+    if not callable(builder):
+        raise InvalidInput(f"`builder` must be a function that returns a module; got {builder!r}.")
     _NETWORKS[name] = builder
 
 
@@ -143,9 +145,15 @@ def build_network(name: str, n_bits: int, *, seed: int = 0, **arguments: Any) ->
     (31204, 'resnet')
     """
     if name not in _NETWORKS:
-        raise UnknownName(f"There is no network {name!r}; known: {', '.join(network_names())}.")
+        raise UnknownName(
+            f"There is no network {name!r}; known: {', '.join(network_names())}. "
+            "One of your own is made known by mihash.deep.register_network."
+        )
+    n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(validation.integer("seed", seed, minimum=0))
         network = _NETWORKS[name](n_bits, **arguments)
+    if not isinstance(network, nn.Module):
+        raise InvalidInput(f"The builder of {name!r} must return a torch module; got {type(network).__name__}.")
     network.architecture = {"name": name, "n_bits": n_bits, "arguments": arguments}  # type: ignore[assignment]
     return network

@@ -35,6 +35,12 @@ def mean_average_precision(query_codes: Tensor, codes: Tensor, query_labels: Ten
         raise InvalidInput(
             f"Codes must be (n, b), of one length; got {tuple(query_codes.shape)} and {tuple(codes.shape)}."
         )
+    fit = (len(query_labels), len(labels)) == (len(query_codes), len(codes))
+    if not fit or query_labels.shape[1:] != labels.shape[1:]:
+        raise InvalidInput(
+            "Labels must be integers (n,) or a 0/1 matrix (n, classes), of one kind, a row for each code; "
+            f"got {tuple(query_labels.shape)} and {tuple(labels.shape)}."
+        )
     n, n_bits = codes.shape
     bits = _signs(codes)
     harmonic = torch.zeros(n + 1, dtype=torch.float64, device=codes.device)

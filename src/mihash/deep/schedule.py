@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from .. import validation
+from ..errors import InvalidInput
 
 __all__ = ["SCHEDULES", "Schedule"]
 
@@ -41,7 +42,8 @@ class Schedule:
     def __post_init__(self) -> None:
         """Check the values."""
         validation.choice("schedule", self.kind, SCHEDULES)
-        validation.number("warm_up", self.warm_up, minimum=0)
+        if validation.number("warm_up", self.warm_up, minimum=0) > 1:
+            raise InvalidInput(f"`warm_up` is a share of the training, at most 1; got {self.warm_up!r}.")
         validation.number("decay", self.decay, above=0)
         validation.integer("decay_every", self.decay_every, minimum=1)
 

@@ -24,6 +24,7 @@ from ..errors import InvalidInput, NotReady
 from ..state import State, read, write
 from .augmentation import Augmentation
 from .averaging import follow
+from .device import find_device
 from .graphs import recorded
 from .history import Epoch, HeldOut
 from .ranking import mean_average_precision
@@ -113,19 +114,17 @@ class Trainer:
         self.batch_size = validation.integer("batch_size", batch_size, minimum=1)
         self.optimizer_name = validation.choice("optimizer", optimizer, OPTIMIZERS)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
-        self.momentum = validation.number("momentum", momentum, minimum=0)
+        self.momentum = _share("momentum", momentum)
         self.weight_decay = validation.number("weight_decay", weight_decay, minimum=0)
         self.schedule = Schedule() if schedule is None else schedule
         self.augmentation = augmentation
-        self.average = validation.number("average", average, minimum=0)
+        self.average = _share("average", average)
         self.clip = None if clip is None else validation.number("clip", clip, above=0)
         self.precision = validation.choice("precision", precision, PRECISIONS)
         self.compiled = bool(compiled)
         self.graphed = bool(graphed)
         self.seed = validation.integer("seed", seed, minimum=0)
-        self.device = torch.device(device)
-        if self.device.type == "cuda" and not torch.cuda.is_available():
-            raise NotReady("There is no CUDA device here; use device='cpu'.")
+        self.device = find_device(device)
         if self.graphed and (self.compiled or self.device.type != "cuda"):
             raise InvalidInput("`graphed` needs a CUDA device, and a network that is not compiled.")
         self.network = network.to(self.device)
@@ -185,6 +184,7 @@ class Trainer:
         labels = self._labels(y, len(images))
         measured = None if held_out is None else self._held_out(held_out)
         place = None if checkpoint is None else Path(checkpoint)
+        validation.integer("checkpoint_every", checkpoint_every, minimum=1)
         if place is not None and place.is_file():
             self.restore(read(place))
         with self._recorded(images, labels):
@@ -365,7 +365,7 @@ class Trainer:
         return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
 
     def _on_device(self, name: str, X: ArrayLike | Tensor) -> Tensor:
-        tensor = X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(validation.array(name, X)))
+        tensor = X if isinstance(X, Tensor) else _tensor(name, X)
         if tensor.ndim < 2 or len(tensor) == 0:
             raise InvalidInput(f"`{name}` must be inputs (n, ...), at least one; got shape {tuple(tensor.shape)}.")
         return tensor.to(self.device, torch.uint8 if tensor.dtype == torch.uint8 else torch.float32)
@@ -373,3 +373,16 @@ class Trainer:
     def _labels(self, y: ArrayLike | Tensor, n: int) -> Tensor:
         plain = y.cpu().numpy() if isinstance(y, Tensor) else y
         return torch.from_numpy(validation.labels("y", plain, n)).to(self.device)
+
+
+def _share(name: str, value: float) -> float:
+    if validation.number(name, value, minimum=0) >= 1:
+        raise InvalidInput(f"`{name}` must be below 1; got {value!r}.")
+    return float(value)
+
+
+def _tensor(name: str, X: ArrayLike) -> Tensor:
+    array = validation.array(name, X)
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(f"`{name}` must hold numbers; got {array.dtype}.")
+    return torch.from_numpy(np.ascontiguousarray(array))

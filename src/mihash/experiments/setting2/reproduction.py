@@ -56,18 +56,18 @@ class Trained:
 
 
 def device_of(device: str) -> str:
-    """Return where to train: ``"auto"`` is a GPU where there is one.
+    """Return where to train: ``"auto"`` is a GPU where there is one. What is not there is refused.
 
     Examples
     --------
     >>> device_of("cpu")
     'cpu'
     """
-    if device != "auto" or lacking("dpsh"):
+    if lacking("dpsh"):
         return device
-    from ...deep.device import best_device
+    from ...deep.device import best_device, find_device
 
-    return best_device()
+    return best_device() if device == "auto" else str(find_device(device))
 
 
 def pending_trainings(
@@ -88,7 +88,10 @@ def pending_trainings(
     if lacking("dpsh") or (scale == "full" and device == "auto" and device_of(device) == "cpu"):
         return []
     wanted = [training for definition in definitions for training in definition.at(scale).trainings()]
-    return [each for each in wanted if _read(results, scale, each, seed) is None]
+    left = [each for each in wanted if _read(results, scale, each, seed) is None]
+    if left:
+        device_of(device)  # refused before anything is run
+    return left
 
 
 def images_of(scale: str, data: Path | None = None) -> Images:
