@@ -5,8 +5,8 @@ and seed. So does ::
 
     python -m mihash.experiments.setting2 --device cuda --data DIR --out DIR
 
-which keeps the codes of each run, needs no Numba, and also chooses parameters and times the losses; ``measured/``
-holds what it gave. The paper fine-tunes a VGG-F that was trained on ImageNet; here a residual network
+which keeps the codes of each run, and also chooses parameters and times the losses; ``measured/`` holds what it
+gave. The paper fine-tunes a VGG-F that was trained on ImageNet; here a residual network
 starts from nothing: it is first trained for some epochs as a classifier on its codes, then with the hashing loss.
 Network, budget, augmentation and seed are the same for all methods, which differ in the loss, its learning rate,
 and how much of the budget the classifier has. Codes average the logits of an image and its mirror image.

@@ -13,7 +13,7 @@ __all__ = ["score"]
 def score(path: Path) -> float:
     """Measure mAP of a run's codes with `mihash.mean_average_precision`, and write it into the run's JSON.
 
-    The codes lie beside the JSON. Where a run was made, Numba may be missing; so this may be done elsewhere.
+    The codes lie beside the JSON, so that it can be done elsewhere, and later.
     """
     from ...ranking import mean_average_precision
 
