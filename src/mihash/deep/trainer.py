@@ -237,7 +237,7 @@ class Trainer:
         }
 
     def restore(self, state: State) -> None:
-        """Go on where a state was taken; the parameters must be the same."""
+        """Go on where a state was taken; the parameters must be the same, and the data should be."""
         if state.get("parameters") != self.parameters():
             raise InvalidInput(f"The checkpoint was made with {state.get('parameters')}, not {self.parameters()}.")
         load_arrays(self.network, state["network"])

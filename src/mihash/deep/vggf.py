@@ -23,8 +23,9 @@ def vggf(
 ) -> HashNetwork:
     """Return VGG-F with a hash head in the place of its classifier: five convolutions, two full layers, b bits.
 
-    No pre-trained weights come with it: load them with ``network.load_state_dict(..., strict=False)``. Images are
-    in colours from 0 to 255; their mean over ImageNet is subtracted, as VGG-F was trained.
+    No pre-trained weights come with it: load yours, under the names of ``network.state_dict()``, with
+    ``network.load_state_dict(weights, strict=False)``, and see in what it returns that only the head was missing.
+    Images are in colours from 0 to 255; their mean over ImageNet is subtracted, as VGG-F was trained.
 
     Parameters
     ----------
