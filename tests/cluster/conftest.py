@@ -37,6 +37,7 @@ class Nodes:
 @pytest.fixture(scope="session")
 def nodes():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # some versions warn where it is not said
     made = Nodes()
     ray.init(address=made.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")
     yield made

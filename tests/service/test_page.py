@@ -354,6 +354,23 @@ def test_the_arithmetic_of_the_page(visit: Any) -> None:
     assert found["undrifted"] is None
 
 
+def test_shards_are_shown_where_there_are_some(visit: Any) -> None:
+    page = _live(visit())
+    assert page.locator("#shards").is_hidden()
+    shard = {"shard": 0, "node": "disk-1", "state": "up", "version": 7, "items": 1200, "lag": 0, "restarts": 2}
+    shards = [shard | {"bytes_on_disk": 5_000_000}, shard | {"shard": 1, "state": "lost", "lag": 3}]
+    row = page.evaluate(
+        """async shards => {
+          (await import("./page/shards.js")).draw({ stats: { shards } });
+          const panel = document.getElementById("shards");
+          const cells = [...panel.querySelectorAll("tbody tr:first-child td")].map((cell) => cell.textContent);
+          return [panel.hidden, document.getElementById("shards-lead").textContent, ...cells];
+        }""",
+        shards,
+    )
+    assert row == [False, "1 shard of 2 not up: 1.", "0", "disk-1", "up", "7", "1,200", "0", "2", "5.0 MB"]
+
+
 def test_the_page_names_no_other_host() -> None:
     for file in PAGE.iterdir():
         addresses = set(re.findall(r"https?://[^\s\"'`)]+", file.read_text()))
