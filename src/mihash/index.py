@@ -21,6 +21,7 @@ from .errors import InvalidInput, NotReady, StoreError, UnknownName
 from .evaluation import Recall, evaluate
 from .journal import Journal
 from .mapping import HashMapping
+from .online import Given
 from .options import Options
 from .rehashing import Rehashing
 from .stream import Stream
@@ -31,6 +32,7 @@ from .tables.keys import Key
 from .tables.opening import TABLES, create_table, open_table
 from .tables.settings import read_position, write_settings
 from .tables.versions import now, propose_newest, published_versions
+from .trigger import Decision
 
 __all__ = ["OnlineIndex"]
 
@@ -94,6 +96,7 @@ class OnlineIndex:
         dtype: str = "float32",
         seed: int = 0,
         parameters: Mapping[str, Any] | None = None,
+        mapping: HashMapping | None = None,
         table: str = "sqlite",
         shards: int | None = None,
         nodes: Sequence[str] | Mapping[str, str] | None = None,
@@ -128,6 +131,10 @@ class OnlineIndex:
             Seeds everything random.
         parameters
             Arguments of the learner beyond these, such as ``{"learning_rate": 0.5}``.
+        mapping
+            A mapping that was learned elsewhere, by a method of `mihash.batch` or as a network of `mihash.deep`.
+            The index then learns nothing; length and normalisation are the mapping's own, and `offer` gives it
+            others.
         table
             Where vectors and codes are: ``"sqlite"`` for this folder, ``"ray"`` for the nodes of a Ray cluster,
             which takes the arguments that follow (docs/scale.md).
@@ -145,13 +152,18 @@ class OnlineIndex:
         """
         validation.choice("table", table, TABLES)
         cluster = {"shards": shards, "nodes": nodes, "address": address, "timeout_s": timeout_s}
+        if mapping is not None:
+            n_bits, learner, normalize = _of(mapping, parameters)
         options = Options(
             n_bits, learner, metric, normalize, theta, interval, reservoir_size, seed, parameters or {}
         )
         folder = Path(path)
         about = {"options": options.to_text(), "created": now(), "mihash": _version()}
         given = _given(**cluster, allow_partial=allow_partial)
-        return cls(create_table(folder, table, given, dtype=dtype, metric=metric, **about))
+        index = cls(create_table(folder, table, given, dtype=dtype, metric=metric, **about))
+        if mapping is not None:
+            index._journal.begin(mapping)
+        return index
 
     @classmethod
     def open(
@@ -463,6 +475,40 @@ class OnlineIndex:
                 self._settle(paused=False)
                 self._rehashing.notice()
 
+    def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
+        """Give an index that was made with ``mapping=`` another one, as a method or network learned it anew.
+
+        The trigger compares both on the sample of the stream. Where it says yes, codes are made in the background;
+        where it says no, the table stays, and the mapping is asked about again with the rows to come.
+
+        Parameters
+        ----------
+        mapping
+            Of the same length and the same number of features.
+        force
+            Whether to take it without asking.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> data, folder = mihash.datasets.digits(), tempfile.TemporaryDirectory()
+        >>> first, better = (mihash.batch.MIHash(16, epochs=n).fit(data.X[:500], data.y[:500]) for n in (1, 20))
+        >>> with mihash.OnlineIndex.create(folder.name, mapping=first) as index:
+        ...     keys = index.add(data.X, data.y)
+        ...     decisions = index.offer(better), index.offer(first)
+        >>> [decision.update for decision in decisions]
+        [True, False]
+        >>> folder.cleanup()
+        """
+        with self._writing:
+            self._ready()
+            with self._journal.consistent(InvalidInput, NotReady), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    event = self._journal.offer(connection, mapping, bool(force))
+                if event.mapping is not None:
+                    self._rehashing.notice()
+            return event.decision
+
     def pause(self) -> None:
         """Build no new version until `resume`; learning and decisions go on. This is remembered on the disk."""
         with self._writing:
@@ -609,6 +655,15 @@ class OnlineIndex:
             self._rehashing.pause()
         else:
             self._rehashing.resume()
+
+
+def _of(mapping: HashMapping, parameters: Mapping[str, Any] | None) -> tuple[int, str, bool]:
+    """Return length, learner and normalisation of an index with a mapping from elsewhere."""
+    if not isinstance(mapping, HashMapping):
+        raise InvalidInput(f"`mapping` must be a hash mapping; got {mapping!r:.80}.")
+    if parameters:
+        raise InvalidInput("`parameters` are those of a learner, and an index with a `mapping` has none.")
+    return mapping.n_bits, Given.name, False
 
 
 def _given(**cluster: Any) -> dict[str, Any]:

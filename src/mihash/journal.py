@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import state as saved
 from .errors import CorruptStore, MIHashError
+from .mapping import HashMapping
 from .options import Options
 from .stream import Event, Stream
 from .tables.durable import DurableTable
@@ -129,6 +130,19 @@ class Journal:
         self._learned += len(rows.vectors)
         self._seen = stream.seen
 
+    def begin(self, mapping: HashMapping) -> None:
+        """Have an empty index begin with a mapping from elsewhere, and write that down."""
+        self.stream.begin(mapping)
+        with self._table.database.write() as connection:
+            self.checkpoint(connection)
+
+    def offer(self, connection: sqlite3.Connection, mapping: HashMapping, force: bool) -> Event:
+        """Have a mapping from elsewhere decided on; write down the decision and where a replay begins after it."""
+        event = self.stream.offer(mapping, force)
+        self._pending.append(event)
+        self.checkpoint(connection)
+        return event
+
     def request(self) -> None:
         """Accept the current mapping, and write that down."""
         self._pending.append(self.stream.request())
@@ -151,7 +165,7 @@ class Journal:
         self._write(connection, written)
         del self._pending[: len(written)]
         self._table.store_codes(connection)
-        if self._through >= 0:
+        if self._through >= 0 or self._stream.begun:
             state = saved.dump(self._stream.state())
             connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
             connection.execute(

@@ -86,6 +86,13 @@ class Learning:
             self._peeked = (self.seen, self._ahead(*self._waiting)[0].mapping)
         return self._peeked[1]
 
+    def now(self) -> Moment:
+        """Return this moment of the stream, with the examples that wait for their block to fill."""
+        learner, reservoir = (
+            (self.learner, self.reservoir) if self._waiting is None else self._ahead(*self._waiting)
+        )
+        return Moment(self.seen, learner.mapping, reservoir, forced=False)
+
     def check(
         self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
     ) -> tuple[NDArray[np.float32], Labels]:

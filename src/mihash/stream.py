@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .deciding import decide
 from .distances import Distances, reservoir_distances
-from .errors import MIHashError
+from .errors import InvalidInput, MIHashError, NotReady
 from .gauge import Gauge
 from .learning import Learning
 from .mapping import HashMapping, NormalizedMapping, mapping_from_state
 from .normalization import N_EXAMPLES, Normalization, fit_normalization
-from .online import OnlineLearner
+from .online import Given, OnlineLearner
 from .reservoir import Reservoir, same_kind
 from .state import State
 from .trigger import Decision, Trigger
@@ -39,7 +39,8 @@ class Event:
     number
         Which decision it is, from 0; the first mapping is the 0.
     kind
-        Who decided: ``"start"``, ``"normalization"``, ``"trigger"`` or ``"request"``.
+        Who decided: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"``, or ``"offer"`` where the
+        trigger was asked about a mapping from elsewhere.
     seen
         After how many examples.
     decision
@@ -115,6 +116,11 @@ class Stream:
         return self._accepted is not None
 
     @property
+    def begun(self) -> bool:
+        """Whether there is anything that the options do not say: an example, or a mapping that was given."""
+        return self.started or (isinstance(self.learner, Given) and self.learner.n_features is not None)
+
+    @property
     def current(self) -> HashMapping:
         """The mapping after every example so far; where learning has stopped, the accepted one."""
         return self._wrapped(self._current())
@@ -175,6 +181,32 @@ class Stream:
         """Accept the current mapping now."""
         self._accepted = self._current()
         return self._event("request", self.seen, Decision(True, float("nan"), reason), self._accepted)
+
+    def begin(self, mapping: HashMapping) -> None:
+        """Take a mapping that was learned elsewhere, which is accepted with the first example."""
+        self._given().give(mapping)
+
+    def _given(self) -> Given:
+        if not isinstance(self.learner, Given):
+            raise InvalidInput(
+                f"This index learns its mapping with {self.learner.name}. One that was made with `mapping=` takes "
+                "others."
+            )
+        return self.learner
+
+    def offer(self, mapping: HashMapping, force: bool = False) -> Event:
+        """Take a mapping that was learned elsewhere as the current one; the trigger says if it is accepted."""
+        learner = self._given()
+        if self._accepted is None:
+            raise NotReady("There is nothing to compare on: add vectors first.")
+        learner.give(mapping)
+        if force:
+            return self.request("it was given, and asked for")
+        moment = self._learning.now()
+        decision = decide(self.trigger, moment, self._accepted, self._gauge)
+        if decision.update:
+            self._accepted = moment.mapping
+        return self._event("offer", self.seen, decision, moment.mapping if decision.update else None)
 
     def sampled(self) -> Callable[[HashMapping], Distances]:
         """Return what gives the distances under a mapping on the sample of this moment, whatever is fed later."""

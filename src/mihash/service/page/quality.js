@@ -36,7 +36,8 @@ export function sentence(state) {
   const last = state.decisions.at(-1);
   if (!last) return "The first decision comes with the first examples.";
   const after = `After ${plural(last.seen, "example")}`;
-  if (last.kind === "start") return `The first mapping is random hyperplanes; the first check comes after ${plural(state.stats?.interval ?? 100, "example")}.`;
+  const first = state.stats?.learner === "given" ? "was learned elsewhere" : "is random hyperplanes";
+  if (last.kind === "start") return `The first mapping ${first}; the first check comes after ${plural(state.stats?.interval ?? 100, "example")}.`;
   if (last.kind === "normalization") return `${after}: ${last.reason}, so the codes are computed once more.`;
   if (last.kind === "request") return `${after}, a rehash was asked for by hand.`;
   if (!measured(last.current)) return `${after}: ${last.reason}, so the stored codes are kept.`;
