@@ -1,13 +1,16 @@
 """Batch methods as experiments: fitted, measured, written, resumed, put into tables, judged."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from made_up import Tree
+from typer.testing import CliRunner
 
 import mihash
+from mihash.cli import app
 from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from mihash.experiments import outcomes as reading
 from mihash.experiments import runner
@@ -78,6 +81,15 @@ def test_training_without_classes_is_the_beginning_of_the_stream():
     assert np.array_equal(training_set(split), split.stream[: len(split.stream) // 4])
 
 
+def test_of_very_many_classes_there_are_pairs_to_learn_from():
+    y = np.repeat(np.arange(100), 4)
+    split = mihash.datasets.Protocol("many", 300, 10, 10, 100, n_test=50).split(
+        mihash.datasets.Dataset("m", np.arange(400, dtype=np.float32)[:, None], y)
+    )
+    counts = np.bincount(split.y_base[training_set(split)])
+    assert counts.max() == 2
+
+
 def test_at_the_papers_sizes_there_are_500_of_each_class():
     y = np.repeat(np.arange(10), 6000)
     split = mihash.datasets.Protocol("cifar10", 20_000, 1000, 100, 2000, n_test_per_class=100).split(
@@ -110,6 +122,8 @@ def test_one_fit_serves_the_lengths_that_begin_it(finished, tmp_path):
     alone = fit_once(stage("cifar10", "smoke").split(0), shared[0].runs[:1])[0]
     together = read_result(finished / "smoke" / shared[0].runs[0].path)
     assert alone["final"] == together["final"]
+    assert alone["history"] == together["history"]
+    assert len(together["history"]) == 8
     longer = read_result(finished / "smoke" / shared[0].runs[1].path)
     assert together["times"]["learning_s"] < longer["times"]["learning_s"]
 
@@ -191,6 +205,23 @@ def test_times_stand_beside_the_papers(finished):
     assert table.notes[-2].startswith("A step is an epoch")
 
 
+def test_notes_name_the_data_set_where_there_are_several(tmp_path):
+    data = mihash.datasets.digits()
+    for name, labels in (("few", {"y": data.y[:60]}), ("none", {})):
+        np.savez(tmp_path / f"{name}.npz", X=data.X[:60], **labels)
+    files = tuple(str(tmp_path / f"{name}.npz") for name in ("few", "none"))
+    several = replace(TINY, datasets=files, methods=("itq", "sdh"), parameters={}, once=(), bits=(8, 40))
+    run_tasks(pending([several], tmp_path, "own"))
+    notes = make_table(several, tmp_path, "own").notes
+    assert "examples, as many of each class, where each has one." in notes[1]
+    assert [note.split("-")[0] for note in notes if "components" in note] == ["ITQ on few", "ITQ on none"]
+    across = [note for note in notes if note.startswith("Across maps on ")]
+    assert len(across) == 1
+    assert "40 bits, the best of each: RBF: SDH" in across[0]
+    refused = replace(several, methods=("itq",), bits=(40,))
+    assert make_table(refused, tmp_path, "own").notes[0].endswith("mAP over them is 0.000.")
+
+
 def test_wider_features_are_as_far_apart(tmp_path):
     X = np.random.default_rng(0).standard_normal((30, 7)).astype(np.float32)
     assert np.allclose(widened(X, 20) @ widened(X, 20).T, X @ X.T, atol=1e-4)
@@ -214,6 +245,20 @@ def test_scales_change_what_costs(name):
         full = next(fit for fit in definition.fits() if fit.method == "vdsh")
         assert mihash.batch.VDSH(8, **dict(full.parameters)).n_layers == 16
         assert dict(next(fit for fit in smoke.fits() if fit.method == "vdsh").parameters)["n_layers"] == 3
+
+
+def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
+    """All methods of Setting 1 as `mihash reproduce` has them, and what is made of them."""
+    command = ["reproduce", "table1", "table3", "table3-wide", "--scale", "smoke", "--results", str(tmp_path)]
+    first, again = (CliRunner().invoke(app, [*command, "--processes", "1"]) for _ in range(2))
+    assert (first.exit_code, again.exit_code) == (0, 0), first.output
+    assert "33 runs in 32 learning passes" in first.output
+    assert "0 runs in 0 learning passes" in again.output
+    report = (tmp_path / "smoke" / "report.md").read_text()
+    assert "| FastHash, iterations = 10, n_starts = 2 | trees | 0." in report
+    assert "| VDSH, epochs = 5, n_layers = 3, n_nodes = 64 | network | 0." in report
+    assert "- At this scale codes have 24 bits." in report
+    assert "Features were brought to 256 dimensions" in report
 
 
 def test_table_3_is_made_of_the_fits_of_table_1():
@@ -318,6 +363,19 @@ def test_one_epoch_is_judged_at_each_length(tmp_path, after_one, expected):
     verdict = tree.judge("one-epoch-above", **options)
     assert verdict.held is expected
     assert f"12 bits {after_one:.3f} against VDSH 0.500, DPSH 0.450" in verdict.figures
+
+
+def test_of_methods_that_cannot_be_had_those_compared_are_named(tmp_path, monkeypatch):
+    tree = Judged(tmp_path)
+    parameters = "[parameters]\nmihash = [{}, {epochs = 1}]\n"
+    name = tree.fits(lambda _: 0.5, methods=["mihash", "vdsh", "dtsh"], parameters=parameters)
+    for method in ("vdsh", "dtsh"):
+        shutil.rmtree(tmp_path / "smoke/batch/cifar10/12-bits" / method)
+        shutil.rmtree(tmp_path / "smoke/batch/cifar10/24-bits" / method)
+    monkeypatch.setattr(reading, "lacking", lambda method: "PyTorch" if method in ("vdsh", "dtsh") else None)
+    options = {"definition": name, "method": "mihash", "mapping": "linear", "among": ["vdsh"]}
+    verdict = tree.judge("one-epoch-above", **options)
+    assert (verdict.held, verdict.figures) == (None, "VDSH needs PyTorch")
 
 
 def test_times_are_judged(tmp_path):

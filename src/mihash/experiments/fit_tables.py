@@ -53,7 +53,7 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     counts = {len(each.trials) for each in found.values() if each.trials}
     once = [METHOD_NAMES[name] for name in dict.fromkeys(fit.method for fit in found) if name in definition.once]
     if max(counts, default=1) > 1:
-        spread = max(each.spread("final") for each in found.values() if not each.missing)
+        spread = max((each.spread("final") for each in found.values() if not each.missing), default=0.0)
         yield (
             f"Means over {max(counts)} draws of training and test set"
             + (f", one for {', '.join(once)}" if once else "")
@@ -62,16 +62,24 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     else:
         yield "One draw of training and test set."
     sizes = sorted({trial["n_train"] for each in found.values() for trial in each.trials})
-    yield f"Learned from {', '.join(f'{size:,}' for size in sizes)} examples, as many of each class."
-    for name, reason in {setting_name(fit): each.missing for fit, each in found.items() if each.missing}.items():
-        yield f"{name} has no numbers: it {reason}" if not reason.endswith(".") else f"{name}: {reason}"
+    classes = all(source.file is None and source.has_labels for source in definition.sources)
+    shares = "as many of each class" + ("" if classes else ", where each has one")
+    yield f"Learned from {', '.join(f'{size:,}' for size in sizes)} examples, {shares}."
+    missing = {
+        (_where(fit, found), setting_name(fit)): each.missing for fit, each in found.items() if each.missing
+    }
+    for (where, name), reason in missing.items():
+        yield f"{name}{where} has no numbers: it {reason}" if reason[-1] != "." else f"{name}{where}: {reason}"
     if definition.draws == "lengths":
         yield from _across(found)
         return
+    bits = sorted({fit.n_bits for fit in found})
+    if bits != sorted(definition.bits):
+        yield f"At this scale codes have {', '.join(map(str, bits))} bits."
     yield (
         "A step is an epoch (MIHash, DPSH, DTSH, VDSH), turn (SDH, ITQ) or bit (SHK, FastHash), in the median. "
-        "What comes before the first is in the whole alone. CPU seconds, one thread; the paper's are of a 2.3 GHz "
-        "Xeon E5-2650."
+        "What comes before the first is in the whole alone, unless there is but one: then it is the whole. CPU "
+        "seconds, one thread; the paper's are of a 2.3 GHz Xeon E5-2650."
     )
     width = next(iter(found)).n_features
     if width:
@@ -118,14 +126,21 @@ def _theirs(draws: str, each: Fitted, n_bits: int | None) -> Iterable[dict[str, 
 
 
 def _across(found: Found) -> Iterator[str]:
-    """Yield the best of each kind of map, which the paper compares with one another."""
+    """Yield the best of each kind of map, which the paper compares with one another, for each data set."""
     n_bits = max(fit.n_bits for fit in found)
-    best: dict[str, Fitted] = {}
-    for fit, each in found.items():
-        if fit.n_bits == n_bits and not each.missing:
-            first = best.get(each.mapping)
-            if first is None or each.mean("final") > first.mean("final"):
-                best[each.mapping] = each
-    ranked = sorted(best.values(), key=lambda each: -each.mean("final"))
-    texts = [f"{MAPS[each.mapping]}: {setting_name(each.fit)} {each.mean('final'):.3f}" for each in ranked]
-    yield f"Across maps, {n_bits} bits, the best of each: {'; '.join(texts)}."
+    measured = [each for fit, each in found.items() if fit.n_bits == n_bits and not each.missing]
+    ranked = sorted(measured, key=lambda each: -each.mean("final"))
+    for dataset in dict.fromkeys(each.fit.dataset for each in measured):
+        best: dict[str, Fitted] = {}
+        for each in ranked:
+            if each.fit.dataset == dataset:
+                best.setdefault(each.mapping, each)
+        texts = [f"{MAPS[kind]}: {setting_name(each.fit)} {each.mean('final'):.3f}" for kind, each in best.items()]
+        where = _where(next(iter(best.values())).fit, found)
+        yield f"Across maps{where}, {n_bits} bits, the best of each: {'; '.join(texts)}."
+
+
+def _where(fit: Fit, found: Found) -> str:
+    """Return which data set a note is about, where there are several."""
+    several = len({each.dataset for each in found}) > 1
+    return f" on {dataset_title(fit.dataset)}" if several else ""

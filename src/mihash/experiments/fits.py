@@ -69,7 +69,7 @@ def fit_once(split: Split, fits: Sequence[Fit], seed: int = 0, top: int | None =
             {
                 "final": mean_average_precision(*codes, split.relevant, fit.n_bits, top=top),
                 "mapping": mapping.kind,
-                "history": method.history,
+                "history": method.history[: fit.n_bits] if method.nested else method.history,
                 "n_train": len(rows),
                 "times": {"learning_s": until[-1] - until[0], "step_s": float(np.median(steps))},
             }
@@ -94,9 +94,9 @@ def training_set(split: Split) -> NDArray[np.int64]:
 
 
 def _of_each(y: Labels, n: int) -> NDArray[np.int64]:
-    """Return the places of the first examples of each class, as many of each as make n."""
+    """Return the places of the first examples of each class, as many of each as make n: a pair at least."""
     classes, which = np.unique(y, return_inverse=True)
-    count = max(1, n // len(classes))
+    count = max(2, n // len(classes))
     return np.concatenate([np.flatnonzero(which == index)[:count] for index in range(len(classes))])
 
 
