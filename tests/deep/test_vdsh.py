@@ -102,6 +102,15 @@ def test_a_full_minibatch_lowers_the_loss_at_every_step(data):
     assert (np.diff(learner.history) < 0).all()
 
 
+def test_it_stops_when_the_loss_no_longer_falls(data):
+    X, y = data
+    learner = VDSH(n_bits=4, n_layers=2, n_nodes=8, epochs=30, tau=1e-9, batch_size=300, rho=1e9, patience=2)
+    learner.fit(X[:300], y[:300])
+    assert len(learner.history) == 3
+    with pytest.raises(InvalidInput, match="`patience`"):
+        VDSH(patience=0)
+
+
 def test_multi_labels_and_refusals(data):
     X, y = data
     small = {"n_bits": 4, "n_layers": 2, "n_nodes": 8, "epochs": 2}

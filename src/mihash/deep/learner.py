@@ -10,6 +10,8 @@ from ..mapping import HashMapping
 
 __all__ = ["FIRST", "ORDER", "DeepLearner", "Progress"]
 
+_GAIN = 1e-4  # of the lowest loss before: an epoch that gains less did not lower it
+
 
 class DeepLearner(BatchMethod):
     """A batch hashing method that learns with torch: the constructor keeps the parameters, `fit` learns a mapping.
@@ -37,6 +39,14 @@ class DeepLearner(BatchMethod):
 
     def _diverged(self, error: Exception) -> NotReady:
         return NotReady(f"{self!r} has diverged: {error} Start again with smaller steps.")
+
+    def stalled(self, patience: int | None) -> bool:
+        """Tell whether the last ``patience`` epochs did not lower the loss; None waits for ever."""
+        waited, best = 0, float("inf")
+        for epoch, loss in enumerate(self.history):
+            waited = 0 if epoch == 0 or loss < best - _GAIN * abs(best) else waited + 1
+            best = min(best, loss)
+        return waited == patience
 
     def torch_generator(self, purpose: int) -> torch.Generator:
         """Return torch's random numbers for one purpose."""

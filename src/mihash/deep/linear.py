@@ -18,7 +18,6 @@ from .schedule import Schedule
 
 __all__ = ["LinearLearner"]
 
-_GAIN = 1e-4
 _SPREAD = 0.1
 
 
@@ -75,7 +74,6 @@ class LinearLearner(DeepLearner):
         optimizer = torch.optim.Adam(layer.parameters(), self.learning_rate)
         generator = self.torch_generator(ORDER)
         n_batches = max(1, len(Z) // self.batch_size)
-        best, waited = float("inf"), 0
         for epoch in range(self.epochs):
             total = 0.0
             order = torch.randperm(len(Z), generator=generator)
@@ -91,9 +89,7 @@ class LinearLearner(DeepLearner):
                 total += float(value.detach())
             self.history.append(total / n_batches)
             progress(epoch + 1, self.epochs)
-            waited = 0 if self.history[-1] < best - _GAIN * abs(best) or epoch == 0 else waited + 1
-            best = min(best, self.history[-1])
-            if waited == self.patience:
+            if self.stalled(self.patience):
                 break
         return layer
 

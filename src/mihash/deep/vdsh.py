@@ -56,6 +56,8 @@ class VDSH(DeepLearner):
         How strongly a layer is held where it was, in units of the mean square of its inputs over the minibatch.
     decay
         What tau has fallen to after the last epoch, as a share; it falls evenly on a logarithmic scale.
+    patience
+        Stop when so many epochs did not lower the loss; None goes through them all.
     seed
         Seeds the first layers and the order.
 
@@ -94,6 +96,7 @@ class VDSH(DeepLearner):
         tau: float = 4.0,
         rho: float = 1.0,
         decay: float = 0.1,
+        patience: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(n_bits, seed)
@@ -105,6 +108,7 @@ class VDSH(DeepLearner):
         self.tau = validation.number("tau", tau, above=0)
         self.rho = validation.number("rho", rho, above=0)
         self.decay = validation.number("decay", decay, above=0)
+        self.patience = None if patience is None else validation.integer("patience", patience, minimum=1)
 
     @torch.no_grad()
     def learn(self, X: NDArray[np.float32], y: Labels | None, progress: Progress) -> NetworkMapping:
@@ -126,6 +130,8 @@ class VDSH(DeepLearner):
                 total += self._step(layers, inputs[rows], targets[rows], tau)
             self.history.append(total / n_batches)
             progress(epoch + 1, self.epochs)
+            if self.stalled(self.patience):
+                break
         return _mapping(layers, mean, spread)
 
     def _step(self, layers: Layers, inputs: Tensor, targets: Tensor, tau: float) -> float:
