@@ -219,6 +219,7 @@ def test_the_kernel_map_is_gaussian():
         ("scale", 0),
         ("scale", "sharp"),
         ("n_bins", 0),
+        ("unit_length", "no"),
         ("whiten", 0),
         ("whiten", "much"),
         ("patience", 0),

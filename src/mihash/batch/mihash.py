@@ -125,7 +125,9 @@ class MIHash(BatchMethod):
         self.momentum = _share("momentum", momentum, minimum=0)
         self.scale = scale if scale == "auto" else validation.number("scale", scale, above=0)
         self.n_bins = None if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
-        self.unit_length = bool(unit_length)
+        if not isinstance(unit_length, bool):
+            raise InvalidInput(f"`unit_length` must be True or False; got {unit_length!r}.")
+        self.unit_length = unit_length
         self.whiten = whiten if whiten in (None, "auto") else validation.number("whiten", whiten, above=0)
         self.patience = None if patience is None else validation.integer("patience", patience, minimum=1)
         self.kernel, self.n_anchors, self.width = check_map(kernel, n_anchors, width)
