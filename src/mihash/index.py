@@ -113,7 +113,8 @@ class OnlineIndex:
         n_bits
             The code length.
         learner
-            An online hashing method by name: mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash or lsh.
+            An online hashing method by name: mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash or lsh; or refit,
+            a batch method that is fitted now and then (docs/choosing.md).
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
         normalize

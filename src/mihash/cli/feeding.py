@@ -29,7 +29,7 @@ def create(
     ],
     bits: Annotated[int, typer.Option(help="Code length.")] = 64,
     learner: Annotated[
-        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, okh, osh or sketchhash.")
+        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, okh, osh, refit or sketchhash.")
     ] = "mihash",
     metric: Annotated[str, typer.Option(help="Which vectors are near: euclidean or cosine.")] = "euclidean",
     theta: Annotated[
