@@ -115,6 +115,8 @@ def test_mappings_that_do_not_fit_are_refused(tmp_path):
         mihash.OnlineIndex.create(tmp_path / "a", mapping=np.eye(3))
     with pytest.raises(InvalidInput, match="`parameters` are those of a learner"):
         mihash.OnlineIndex.create(tmp_path / "a", mapping=linear(0), parameters={"learning_rate": 1.0})
+    with pytest.raises(InvalidInput, match="give `mapping`"):
+        mihash.OnlineIndex.create(tmp_path / "a", learner="given")
     assert not (tmp_path / "a").exists()
     with mihash.OnlineIndex.create(tmp_path / "b", mapping=linear(0)) as index:
         with pytest.raises(InvalidInput, match="64 features"):

@@ -155,6 +155,8 @@ class OnlineIndex:
         cluster = {"shards": shards, "nodes": nodes, "address": address, "timeout_s": timeout_s}
         if mapping is not None:
             n_bits, learner, normalize = _of(mapping, parameters)
+        elif learner == Given.name:
+            raise InvalidInput(f"`learner` {learner!r} is that of an index with a mapping: give `mapping`.")
         options = Options(
             n_bits, learner, metric, normalize, theta, interval, reservoir_size, seed, parameters or {}
         )
@@ -408,7 +410,7 @@ class OnlineIndex:
             "rehashing": self._rehashing.busy,
             "paused": bool(self._table.setting("paused")),
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
-            "learning_error": None if stream is None else stream.failure,
+            "learning_error": None if stream is None else stream.trouble,
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
         } | self._table.about()
 

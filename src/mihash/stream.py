@@ -20,7 +20,7 @@ from .gauge import Gauge
 from .learning import Learning
 from .mapping import HashMapping, NormalizedMapping, mapping_from_state
 from .normalization import N_EXAMPLES, Normalization, fit_normalization
-from .online import Given, OnlineLearner
+from .online import Given, OnlineLearner, Refit
 from .reservoir import Reservoir, same_kind
 from .state import State
 from .trigger import Decision, Trigger
@@ -114,6 +114,12 @@ class Stream:
     def started(self) -> bool:
         """Whether there is a first mapping."""
         return self._accepted is not None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is being learned: learning has failed, or a batch method refuses the sample; or None."""
+        refusal = self.learner.refusal if isinstance(self.learner, Refit) else None
+        return self.failure or refusal
 
     @property
     def begun(self) -> bool:

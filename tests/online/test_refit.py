@@ -127,3 +127,13 @@ def test_a_method_without_torch_is_refused(monkeypatch):
     monkeypatch.setattr("mihash.online.refit.lacking", lambda name: f"PyTorch for {name}")
     with pytest.raises(InvalidInput, match="`method` 'vdsh' needs PyTorch for vdsh"):
         Refit(8, method="vdsh")
+
+
+def test_an_index_says_why_a_sample_is_refused(tmp_path):
+    X = np.random.default_rng(0).standard_normal((400, 8))
+    parameters = {"method": "sdh", "every": 100, "options": {"n_anchors": 20}}
+    with mihash.OnlineIndex.create(tmp_path, 8, "refit", parameters=parameters) as index:
+        index.add(X, np.zeros(400, dtype=int))
+        assert "class" in index.stats()["learning_error"]
+        index.add(X, np.arange(400) % 2)
+        assert index.stats()["learning_error"] is None
