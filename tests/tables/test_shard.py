@@ -6,6 +6,8 @@ import pytest
 from mihash import state as saved
 from mihash.errors import InvalidInput
 from mihash.tables.answers import Question
+from mihash.tables.edition import Edition
+from mihash.tables.ray.moments import Moments
 from mihash.tables.ray.routing import shards_of
 from mihash.tables.ray.shard import Shard
 from stored import FIRST, SECOND, Q, X
@@ -42,8 +44,8 @@ def publish(number, after, version):
     return number, saved.dump({"after": after, "publish": version})
 
 
-def asked(shard, number, version):
-    found = shard.search(number, version, Question(Q, 100), True)
+def asked(shard, number, version, last=0):
+    found = shard.search(number, last, version, Question(Q, 100), True)
     return None if found is None else [keys.tolist() for keys in found[1]]
 
 
@@ -69,9 +71,44 @@ def test_a_search_sees_the_moment_that_it_asks_for(shard):
     assert sizes == {(1, 0): 0, (2, 0): 10, (3, 0): 20, (4, 0): 30, (5, 0): 30, (6, 1): 30, (7, 1): 30} | {
         (n, 1): 40 for n in (8, 9)
     }
-    shard.forget(7)  # what entry 7 saw is what entry 6 left
+    assert asked(shard, 9, 1, last=9) is None  # which it has not got yet
+    shard._moments.forget(7)
+    assert len(asked(shard, 5, 0)[0]) == 30  # a reader may come a little later
+    shard._moments.forget(7, kept_s=0)  # what entry 7 saw is what entry 6 left
     assert asked(shard, 5, 0) is None
     assert len(asked(shard, 7, 1)[0]) == 30
+
+
+def test_few_moments_are_kept_where_they_are_large(monkeypatch):
+    monkeypatch.setattr("mihash.tables.ray.moments._KEPT_BYTES", 200)
+    edition = Edition.empty(0, FIRST)
+    moments = Moments(0, edition)
+    for number in range(1, 20):
+        edition = edition.encoded(np.arange(10 * number, 10 * number + 10), X[:10])
+        moments.add(number, edition)
+    moments.forget(15)
+    assert [n for n in range(20) if moments.at(n, 0, 0) is not None] == [13, 14, 15, 16, 17, 18, 19]
+    moments.forget(19, kept_s=0)
+    assert [n for n in range(21) if moments.at(n, 0, 0) is not None] == [19, 20]
+
+
+def test_a_change_that_was_interrupted_after_its_commit_is_seen(shard):
+    shard.stage(0, blob(FIRST))
+    shard.apply([publish(1, 0, 0), rows(2, 1, 0, 10)], 0)
+    change = shard.table.change
+
+    def interrupted(*arguments):
+        change(*arguments)
+        raise KeyboardInterrupt
+
+    shard.table.change = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        shard.apply([rows(3, 2, 10, 10)], 0)
+    assert shard.hello()["applied"] == 2
+    assert asked(shard, 3, 0, last=3) is None
+    shard.table.change = change
+    assert shard.apply([rows(3, 2, 10, 10)], 0)["applied"] == 3
+    assert len(asked(shard, 3, 0, last=3)[0]) == 20
 
 
 def test_a_shard_that_died_when_it_was_ready_makes_the_codes_again(shard, folder):

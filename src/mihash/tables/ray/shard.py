@@ -11,7 +11,6 @@ import os
 import sqlite3
 import threading
 import time
-from bisect import bisect_right
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from ..segments import Segment
 from ..settings import write_settings
 from ..sqlite import SQLiteTable
 from ..versions import propose
+from .moments import Moments
 
 __all__ = ["Shard"]
 
@@ -80,7 +80,7 @@ class Shard:
         self._building: int | None = None
         self._abandoned: set[int] = set()
         self._untidy = 0
-        self._moments: list[tuple[int, Edition | None]] = [(self.applied, self.table.edition)]
+        self._moments = Moments(self.applied, self.table.edition)
 
     @property
     def applied(self) -> int:
@@ -89,10 +89,11 @@ class Shard:
 
     def hello(self) -> dict[str, Any]:
         """Say who this is and how far it is."""
+        self._moments.forget()
         edition = self.table.edition
         return {
             "pid": os.getpid(),
-            "applied": self.applied,
+            "applied": self._moments.last,  # what can be asked for: a moment later than what is on the disk
             "version": None if edition is None else edition.version,
             "items": len(self.table),
             "building": self._building,
@@ -112,6 +113,7 @@ class Shard:
         Nobody asks any more for a moment before entry ``oldest``.
         """
         with self._applying:
+            self._moments.add(self.applied, self.table.edition)  # of one that was interrupted after its commit
             for number, data in parts:
                 part = saved.load(data)
                 if number <= self.applied:
@@ -119,16 +121,9 @@ class Shard:
                 if part["after"] != self.applied:
                     break  # a gap; who sent it sees how far we are
                 self._apply(number, part)
-                with self._lock:
-                    self._moments.append((number, self.table.edition))
-            self.forget(oldest)
+                self._moments.add(number, self.table.edition)
+            self._moments.forget(oldest)
         return self.hello()
-
-    def forget(self, oldest: int) -> None:
-        """Drop the moments before entry ``oldest``, but for the one that it saw."""
-        with self._lock:
-            numbers = [number for number, _ in self._moments]
-            del self._moments[: max(bisect_right(numbers, oldest) - 1, 0)]
 
     def _apply(self, number: int, part: dict[str, Any]) -> None:
         if "publish" in part:
@@ -195,20 +190,13 @@ class Shard:
 
     # Answering
 
-    def _moment(self, number: int, version: int | None) -> Edition | None:
-        """Return the edition that entry ``number`` saw; None where that is not known any more."""
-        with self._lock:
-            numbers = [each for each, _ in self._moments]
-            place = bisect_right(numbers, number) - 1
-            edition = self._moments[place][1] if place >= 0 else None
-        return edition if edition is not None and edition.version == version else None
-
-    def search(self, number: int, version: int, question: Question, with_keys: bool) -> Nearest | None:
+    def search(self, number: int, last: int, version: int, question: Question, with_keys: bool) -> Nearest | None:
         """Return for each query the ids and distances of the nearest rows, and their keys where they are wanted.
 
-        None where this shard cannot answer for that moment any more: then ask for a newer one.
+        As entry ``number`` saw them, of which this shard must have its part ``last``. None where it cannot answer
+        for that moment any more: then ask for a newer one.
         """
-        edition = self._moment(number, version)
+        edition = self._moments.at(number, last, version)
         if edition is None:
             return None
         if not edition.n:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from .routing import shards_of
 __all__ = ["RayTable"]
 
 _RETRIES = 8
+_PATIENCE_S = 10.0
 _TRIM_ENTRIES = 256
 _KEPT_CHECKPOINTS = 2
 
@@ -533,11 +535,16 @@ class RayTable(DurableTable):
 
     def _steady(self, question: Question) -> tuple[list[Any], int | None, tuple[int, ...]]:
         """Ask about the newest moment; where rows of it went away meanwhile, ask again, at last while none can."""
-        for _ in range(_RETRIES):
+        until = time.monotonic() + _PATIENCE_S
+        for attempt in count(1):
             with self._moment() as view:
                 found = self._found(view, question)
             if found is not None:
                 return found
+            if self.database.read_only and time.monotonic() > until:  # nobody waits for a reader
+                raise NotReady("The index changes faster than it can be asked from this process: ask again.")
+            if not self.database.read_only and attempt == _RETRIES:
+                break
         with self.database.lock, self._moment() as view:
             found = self._found(view, question)
         if found is None:
@@ -554,7 +561,8 @@ class RayTable(DurableTable):
         named = not self.setting("plain_keys")
         most = None if question.radius is not None else max(question.k, question.rescore)
         wide = replace(question, k=most or question.k, rescore=0)
-        asked = dict.fromkeys(alive, (view.number, view.version, wide, named and not question.rescore))
+        with_keys = named and not question.rescore
+        asked = {shard: (view.number, view.lasts[shard], view.version, wide, with_keys) for shard in alive}
         answers, gone = members.ask("ask", "search", asked)
         if None in answers.values():
             return None
