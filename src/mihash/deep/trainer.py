@@ -65,11 +65,9 @@ class Trainer:
         The largest norm of a gradient, None for any.
     precision
         ``"bfloat16"`` runs the network under autocast; ``"auto"`` does so on a GPU.
-    compiled
-        Whether to run the network through ``torch.compile``: quicker on a GPU after a minute of compiling.
     graphed
         Whether to record a step's way through the network and the loss and back as a CUDA graph: quicker where
-        launching kernels takes longer than running them. GPU only, and not together with ``compiled``.
+        launching kernels takes longer than running them. GPU only.
     device
         Where to train.
     seed
@@ -105,7 +103,6 @@ class Trainer:
         average: float = 0.0,
         clip: float | None = None,
         precision: str = "auto",
-        compiled: bool = False,
         graphed: bool = False,
         device: str | torch.device = "cpu",
         seed: int = 0,
@@ -121,19 +118,17 @@ class Trainer:
         self.average = _share("average", average)
         self.clip = None if clip is None else validation.number("clip", clip, above=0)
         self.precision = validation.choice("precision", precision, PRECISIONS)
-        self.compiled = bool(compiled)
         self.graphed = bool(graphed)
         self.seed = validation.integer("seed", seed, minimum=0)
         self.device = find_device(device)
-        if self.graphed and (self.compiled or self.device.type != "cuda"):
-            raise InvalidInput("`graphed` needs a CUDA device, and a network that is not compiled.")
+        if self.graphed and self.device.type != "cuda":
+            raise InvalidInput("`graphed` needs a CUDA device.")
         self.network = network.to(self.device)
         if self.device.type == "cuda":
             self.network = self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.loss = loss.to(self.device)
         self.history: list[Epoch] = []
         self._averaged: nn.Module | None = copy.deepcopy(self.network) if self.average else None
-        self._forward: Callable[[Tensor], Tensor] = torch.compile(self.network) if self.compiled else self.network
         self.optimizer = self._make_optimizer()
 
     @property
@@ -295,7 +290,7 @@ class Trainer:
 
     def _step(self, images: Tensor, rows: Tensor, labels: Tensor, rate: float) -> Tensor:
         with self._autocast():
-            outputs = self._forward(self._batch(images, rows))
+            outputs = self.network(self._batch(images, rows))
         value: Tensor = self.loss(outputs, labels)
         self.optimizer.zero_grad(set_to_none=True)
         value.backward()  # type: ignore[no-untyped-call]
