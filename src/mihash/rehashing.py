@@ -1,12 +1,15 @@
 """Builds versions of the hash table in the background: one thread, always the newest version that waits."""
 
 import threading
+import time
 import weakref
 
-from .errors import NotReady
+from .errors import NotReady, PartialFailure
 from .tables.durable import DurableTable
 
 __all__ = ["Rehashing"]
+
+_AGAIN_S = 5.0
 
 
 class Rehashing:
@@ -25,6 +28,7 @@ class Rehashing:
         self._condition = threading.Condition()
         self._paused, self._stopped, self._busy, self._asked = paused, False, False, False
         self._error: Exception | None = None
+        self._again: float | None = None  # when to try once more what failed for want of shards
         self._thread: threading.Thread | None = None
         self.building = threading.Lock()  # held while codes are made; who holds it keeps the rows as they are
 
@@ -88,9 +92,11 @@ class Rehashing:
             self._condition.wait_for(lambda: self._stopped or (self._asked and not self._paused), timeout=1.0)
             if self._stopped:
                 return False
+            if self._again is not None and time.monotonic() >= self._again:
+                self._asked = True
             if not self._asked or self._paused:
                 return True
-            self._busy, self._asked = True, False
+            self._busy, self._asked, self._again = True, False, None
         try:
             with self.building:
                 number = None if self._paused else self._table.waiting()  # paused while it waited for the lock
@@ -98,6 +104,8 @@ class Rehashing:
                     self._error = None
         except NotReady:
             return False  # closed under our hands
+        except PartialFailure as error:  # the version waits, and so do we
+            self._error, self._again = error, time.monotonic() + _AGAIN_S
         except Exception as error:
             self._error = error
         finally:
