@@ -194,7 +194,7 @@ def _encode_on_nodes(
     nodes: Sequence[str] | None,
     progress: Progress,
 ) -> Encoded:
-    from .tables.ray.connecting import connect, pinned, ray_module, resources_of
+    from .tables.ray.connecting import connect, leave, pinned, ray_module, resources_of
 
     joined = connect(address)
     ray = ray_module()
@@ -223,7 +223,7 @@ def _encode_on_nodes(
         return _counted(done, failed)
     finally:
         if joined:
-            ray.shutdown()
+            leave()
 
 
 def _encode_remotely(source: str, target: str, mapping: bytes, columns: Columns | None) -> int | None:

@@ -8,8 +8,9 @@ import time
 
 import numpy as np
 import pytest
+import ray
 
-from mihash.errors import PartialFailure
+from mihash.errors import PartialFailure, StoreError
 from mihash.tables.ray import RayTable
 from mihash.tables.sqlite import SQLiteTable
 from stored import FIRST, SECOND, THIRD, D, answer
@@ -95,3 +96,32 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_
     shutil.move(tmp_path / "store-a" / "shard-0", tmp_path / "kept")
     with pytest.raises(PartialFailure, match="was replaced by an older one"):
         RayTable(tmp_path / "index")
+
+
+def test_tables_share_the_cluster_that_was_joined_and_an_older_log_is_refused(tmp_path, nodes, places):
+    ray.shutdown()
+    try:
+        first = RayTable.create(tmp_path / "first", 1, nodes=places, address=nodes.address)
+        second = RayTable.create(tmp_path / "second", 1, nodes=["store-a"], address=nodes.address)
+        first.add(X[:300])
+        first.close()
+        shutil.copytree(tmp_path / "first", tmp_path / "older")
+        second.rebuild(FIRST)
+        second.add(X[:20])
+        assert second.search(X[:1], k=100).keys.shape == (1, 20)
+        shutil.move(tmp_path / "first", tmp_path / "moved")
+        first = RayTable(tmp_path / "moved", address=nodes.address)
+        second.close()
+        first.add(X[300:400])
+        assert first.verify()["items"] == len(first) == 400
+        first.close()
+        assert not ray.is_initialized()
+        with pytest.raises(
+            PartialFailure, match=r"shard \d on .*the coordinator's folder was replaced by an older"
+        ):
+            RayTable(tmp_path / "older", address=nodes.address)  # its new rows would be taken for known ones
+        assert not ray.is_initialized()
+        with pytest.raises(StoreError, match="There is no Ray cluster at"):
+            RayTable(tmp_path / "moved", address="127.0.0.1:1")
+    finally:
+        ray.init(address=nodes.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")

@@ -105,5 +105,16 @@ def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):
         mihash.OnlineIndex.create(tmp_path / "c", table="ray", nodes=["store-z"])
     with pytest.raises(InvalidInput, match="must be absolute"):
         mihash.OnlineIndex.create(tmp_path / "d", table="ray", nodes=dict.fromkeys(places, "here"))
-    with pytest.raises(InvalidInput, match="`shards` must be"):
-        mihash.OnlineIndex.create(tmp_path / "e", table="ray", shards=0)
+    for wrong in (
+        {"shards": 0},
+        {"shards": 2.5},
+        {"nodes": 5},
+        {"nodes": []},
+        {"address": 5},
+        {"timeout_s": 0},
+        {"timeout_s": "long"},
+        {"allow_partial": "yes"},
+    ):
+        with pytest.raises(InvalidInput, match=f"`{next(iter(wrong))}` must be"):
+            mihash.OnlineIndex.create(tmp_path / "e", table="ray", **wrong)
+    assert not list(tmp_path.iterdir())  # nothing is begun

@@ -135,6 +135,18 @@ def test_a_build_is_abandoned(shard):
     assert shard.hello()["building"] is None
 
 
+def test_what_was_abandoned_before_it_began_or_has_rows_that_were_purged_is_not_kept(shard):
+    shard.stage(0, blob(FIRST))
+    shard.apply([publish(1, 0, 0), rows(2, 1, 0, 40), rows(3, 2, 40, 5, gone=[7])], 0)
+    shard.abandon(1, "first")
+    assert shard.stage(1, blob(SECOND), "first") is None  # it comes after the word that it is not wanted
+    assert shard.stage(1, blob(SECOND), "second") == 45
+    shard.apply([(4, saved.dump({"after": 3, "compact": True}))], 0)
+    assert shard.stage(1, blob(SECOND), "third") == 44
+    shard.apply([publish(5, 4, 1)], 0)
+    assert len(asked(shard, 5, 1, last=5)[0]) == 44
+
+
 def test_a_folder_is_taken_for_no_other_shard(shard, folder):
     shard.close()
     with pytest.raises(InvalidInput, match="does not hold shard t 1"):

@@ -2,6 +2,9 @@
 
 import contextlib
 import logging
+import os
+import socket
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +18,7 @@ __all__ = [
     "connect",
     "find_actor",
     "known_resources",
+    "leave",
     "pinned",
     "place_shards",
     "ray_module",
@@ -26,6 +30,9 @@ NAMESPACE = "mihash"
 GROUPS = {"write": 1, "build": 1, "ask": 4, "care": 1}
 _SHARE = 0.001  # of a node's resource: what says where a shard must be, and takes nothing away
 _TAKEN_S = 30.0
+_REACHED_S = 10.0
+_JOINING = threading.Lock()
+_USERS: list[None] = []  # one for each that needs the cluster, where it was joined here
 
 Nodes = Sequence[str] | Mapping[str, str] | None
 
@@ -40,13 +47,34 @@ def ray_module() -> Any:
 
 
 def connect(address: str | None) -> bool:
-    """Join a Ray cluster, unless this process is in one; return whether that was done here.
+    """Join a Ray cluster, unless this process is in one; return whether to `leave` it at the end.
 
     Without an address it is the one that RAY_ADDRESS names, or that runs on this machine; ``"local"`` begins one.
     """
+    if address is not None and not isinstance(address, str):
+        raise InvalidInput(f"`address` must be the address of a Ray cluster as text; got {address!r:.80}.")
+    with _JOINING:
+        if ray_module().is_initialized():
+            if _USERS:
+                _USERS.append(None)
+            return bool(_USERS)
+        _join(address)
+        _USERS[:] = [None]
+    return True
+
+
+def leave() -> None:
+    """Leave the cluster, once nobody of those who have joined it here needs it any more."""
+    with _JOINING:
+        if _USERS:
+            _USERS.pop()
+            if not _USERS:
+                ray_module().shutdown()
+
+
+def _join(address: str | None) -> None:
     ray = ray_module()
-    if ray.is_initialized():
-        return False
+    _check_reachable(address or os.environ.get("RAY_ADDRESS", "auto"))
     options = {"include_dashboard": False} if address == "local" else {}
     try:
         ray.init(
@@ -56,7 +84,19 @@ def connect(address: str | None) -> bool:
         raise StoreError(
             f"There is no Ray cluster at {address or 'auto'} ({error}). Start one with `ray start --head`."
         ) from error
-    return True
+
+
+def _check_reachable(address: str) -> None:
+    """Raise where nobody listens at a host and port: Ray would go on trying for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACHED_S).close()
+    except (OSError, OverflowError) as error:
+        raise StoreError(
+            f"There is no Ray cluster at {address} ({error}). Start one with `ray start --head`."
+        ) from error
 
 
 def place_shards(folder: Path, n_shards: int, nodes: Nodes) -> list[Place]:
@@ -78,7 +118,7 @@ def resources_of(nodes: Nodes) -> list[str]:
     known = known_resources()
     if nodes is None:
         return sorted(name for name in known if name.startswith("node:"))
-    if isinstance(nodes, str) or not nodes:
+    if isinstance(nodes, str) or not isinstance(nodes, Sequence | Mapping) or not nodes:
         raise InvalidInput(f"`nodes` must be names of nodes, or a dictionary of names and folders; got {nodes!r}.")
     names = [f"node:{node}" if f"node:{node}" in known else str(node) for node in nodes]
     for node, name in zip(nodes, names, strict=True):

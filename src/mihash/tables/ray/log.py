@@ -77,6 +77,11 @@ class Log:
         with self._database.read() as connection:
             return [row[0] for row in connection.execute("SELECT applied FROM shard ORDER BY number")]
 
+    def last(self, shard: int) -> int:
+        """Return the newest entry of a shard."""
+        with self._database.read() as connection:
+            return int(connection.execute("SELECT last FROM shard WHERE number = ?", (shard,)).fetchone()[0])
+
     def view(self, connection: sqlite3.Connection) -> View:
         """Return the moment that a transaction sees."""
         query = "SELECT name, value FROM setting WHERE name IN ('entries', 'published')"

@@ -156,7 +156,7 @@ class Member:
             self._fail(str(error.cause))
             return
         except self._ray.exceptions.RayError as error:
-            self._fail(str(error).split("\n", 1)[0])
+            self._fail(_reason(error))
             self._begin_again()
             return
         if about is not None:
@@ -185,6 +185,12 @@ class Member:
                 f"folder {self.place.path} was replaced by an older one"
             )
             return
+        if self._is_ahead(about["applied"]):
+            self._fail(
+                f"it has entries up to {about['applied']}, which the log has not: the coordinator's folder was "
+                "replaced by an older one"
+            )
+            return
         with self._condition:
             stuck = brought and about["applied"] == self.applied
             self.applied = about["applied"]
@@ -193,6 +199,10 @@ class Member:
             self._fail("it does not take what the log has for it")
         elif self._log is None or self.applied >= self._target or brought:
             self.failure = self._failing_since = None
+
+    def _is_ahead(self, applied: int) -> bool:
+        """Tell whether the shard has entries that are not in the log; it would pass over new ones as known."""
+        return self._log is not None and applied > self._target and applied > self._log.last(self.place.number)
 
     def _note(self, about: dict[str, Any]) -> None:
         self.heard()
@@ -213,9 +223,17 @@ class Member:
             if self._stopped:
                 return
             self._condition.wait(_AGAIN_S)
-            if self._stopped:
+            if self._stopped or not self._ray.is_initialized():  # Ray would join whichever cluster it finds
                 return
         try:
             self.actor = self._start()
         except MIHashError as error:
             self._fail(str(error))
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong in one line: what a shard has raised as it began, or what Ray says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if "creation task" not in lines[0]:
+        return lines[0]
+    return lines[-1].partition(": ")[2] or lines[-1]

@@ -78,7 +78,8 @@ class Shard:
         self._lock = threading.Lock()  # of what is below, for a moment
         self._staged: dict[int, tuple[Edition, int, float]] = {}
         self._building: int | None = None
-        self._abandoned: set[int] = set()
+        self._abandoned: set[str] = set()
+        self._purges = 0
         self._untidy = 0
         self._moments = Moments(self.applied, self.table.edition)
 
@@ -133,6 +134,9 @@ class Shard:
                 with self.table.database.write() as connection:
                     fresh = self.table.compact(connection)
                     write_settings(connection, applied=number)
+                with self._lock:  # what is staged has rows that are gone
+                    self._staged.clear()
+                    self._purges += 1
                 self.table.settled(applied=number)
                 self.table.compacted(fresh)
         else:
@@ -151,30 +155,36 @@ class Shard:
 
     # Versions
 
-    def stage(self, number: int, mapping: bytes) -> int | None:
-        """Make the codes of a version beside those that answer; return how many, None where it was abandoned."""
+    def stage(self, number: int, mapping: bytes, attempt: str = "") -> int | None:
+        """Make the codes of a version beside those that answer; return how many, None where it was abandoned.
+
+        An ``attempt`` that was abandoned may come later than the word that it was.
+        """
         with self._lock:
-            self._abandoned.discard(number)
+            if attempt in self._abandoned:
+                return None
             if number in self._staged:
                 return self._staged[number][0].n
-            self._building = number
+            self._building, purges = number, self._purges
         try:
             with self.table.database.write() as connection:
                 propose(connection, number, mapping_from_state(saved.load(mapping)))
             begin = time.perf_counter()
-            staged = self.table.stage(number, lambda: number in self._abandoned)
+            staged = self.table.stage(number, lambda: attempt in self._abandoned)
         finally:
             self._building = None
         if staged is None:
             return None
         with self._lock:
+            if attempt in self._abandoned or purges != self._purges:
+                return None
             self._staged = {number: (*staged, begin)}
         return staged[0].n
 
-    def abandon(self, number: int) -> None:
+    def abandon(self, number: int, attempt: str = "") -> None:
         """Stop making the codes of a version, and forget those that were made."""
-        self._abandoned.add(number)
         with self._lock:
+            self._abandoned.add(attempt)
             self._staged.pop(number, None)
 
     def _publish(self, version: int, number: int) -> None:

@@ -33,7 +33,7 @@ from ..segments import SEGMENT_ROWS, Segment, Segments
 from ..settings import read_settings, write_position, write_settings
 from ..sqlite import all_found, label_kind
 from ..versions import mark_published, propose
-from .connecting import Nodes, connect, find_actor, place_shards, ray_module, start_actor
+from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor
 from .log import Log, Place, View
 from .members import Members, missed
 from .merging import as_hits, by_shard, merged, nearest_of
@@ -83,7 +83,7 @@ class RayTable(DurableTable):
         timeout_s: float = 30.0,
         allow_partial: bool = False,
     ) -> None:
-        timeout_s = validation.number("timeout_s", timeout_s, above=0)
+        timeout_s, allow_partial = _as_timeout(timeout_s), _as_allowed(allow_partial)
         super().__init__(Database(Path(folder), read_only))
         self._asked: Counter[int] = Counter()  # moments that searches are about
         self._asking = threading.Lock()
@@ -150,7 +150,9 @@ class RayTable(DurableTable):
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
         validation.choice("dtype", dtype, ("float32", "float16"))
         validation.choice("metric", metric, ("euclidean", "cosine"))
-        joined = connect(address)
+        timeout_s = _as_timeout(timeout_s)
+        allow_partial = _as_allowed(allow_partial)
+        joined = connect(address)  # for as long as this takes; the table joins on its own account
         try:
             places = place_shards(Path(folder), shards, nodes)
             about = {
@@ -165,13 +167,10 @@ class RayTable(DurableTable):
                 database.write() as connection,
             ):
                 Log.create(connection, places)
-            table = cls(folder, timeout_s=timeout_s, allow_partial=allow_partial)
-        except BaseException:
+            return cls(folder, timeout_s=timeout_s, allow_partial=allow_partial)
+        finally:
             if joined:
-                ray_module().shutdown()
-            raise
-        table._joined = joined
-        return table
+                leave()
 
     # What is known of the rows
 
@@ -462,12 +461,15 @@ class RayTable(DurableTable):
         if lost:
             raise missed(lost)
         sent = ray_module().put(saved.dump(mapping.state()))  # once; every node fetches it from the object store
-        refs = {member.call("build", "stage", number, sent): member.place.number for member in members.all}
+        attempt = uuid.uuid4().hex
+        refs = {
+            member.call("build", "stage", number, sent, attempt): member.place.number for member in members.all
+        }
         answers, lost = members.gather(refs, stopped)
         ready = len(answers) == len(members) and all(n is not None for n in answers.values())
         if not ready:
             for member in members.all:
-                member.call("care", "abandon", number)
+                member.call("care", "abandon", number, attempt)
             if lost:
                 raise missed(lost)
             return False
@@ -567,18 +569,23 @@ class RayTable(DurableTable):
         if None in answers.values():
             return None
         found = merged(answers, n, most) if answers else []
-        if question.rescore and answers:
+        while question.rescore and answers:
             chosen = {shard: by_shard(found, shard) for shard in answers}
             again = {
                 shard: (question.queries, lists, named) for shard, lists in chosen.items() if any(map(len, lists))
             }
             rescored, late = members.ask("ask", "rescore", again)
-            gone += late
             if None in rescored.values():
                 return None
+            if late:  # then from the others, as if these had been away before
+                gone += late
+                answers = {shard: each for shard, each in answers.items() if members.all[shard] not in late}
+                found = merged(answers, n, most) if answers else []
+                continue
             nothing = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
             rescored = rescored or {alive[0]: ([nothing] * n, None)}
             found = merged(rescored, n, None if question.radius is not None else question.k)
+            break
         numbers = tuple(sorted({member.place.number for member in [*lost, *gone]}))
         if numbers and (not self._allow_partial or not answers):
             raise missed([members.all[number] for number in numbers])
@@ -700,7 +707,7 @@ class RayTable(DurableTable):
         self.database.close()
         if self._joined:
             self._joined = False
-            ray_module().shutdown()
+            leave()
 
     # Loading and following
 
@@ -724,3 +731,13 @@ class RayTable(DurableTable):
                 settings, view = read_settings(connection), self._log.view(connection)
             with self._asking:
                 self._settings, self._view = settings, view
+
+
+def _as_timeout(timeout_s: float) -> float:
+    return validation.number("timeout_s", timeout_s, above=0)
+
+
+def _as_allowed(allow_partial: bool) -> bool:
+    if not isinstance(allow_partial, bool):
+        raise InvalidInput(f"`allow_partial` must be True or False; got {allow_partial!r:.80}.")
+    return allow_partial
