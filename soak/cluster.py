@@ -203,8 +203,10 @@ class _Killer(threading.Thread):
     def run(self) -> None:
         """Kill."""
         try:
-            while len(self.kills) < self._n_kills and not self._shared.stop.is_set():
+            while not self._shared.stop.is_set():
                 self._kill(AIMS[len(self.kills) % len(AIMS)])
+                if len(self.kills) == self._n_kills:
+                    break
                 time.sleep(float(self._rng.uniform(0.2, 1.2)))
         except Exception as error:
             self.error = repr(error)

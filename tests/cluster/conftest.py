@@ -21,14 +21,16 @@ class Nodes:
         )
         self.nodes = {}
         for name in ("store-a", "store-b"):
-            self.bring(name)
+            self.bring(name, wait=False)
+        self.cluster.wait_for_nodes()
 
     @property
     def address(self):
         return self.cluster.address
 
-    def bring(self, name):
-        self.nodes[name] = self.cluster.add_node(num_cpus=1, resources={name: 1}, object_store_memory=STORE)
+    def bring(self, name, wait=True):
+        about = {"num_cpus": 1, "resources": {name: 1}, "object_store_memory": STORE}
+        self.nodes[name] = self.cluster.add_node(wait, **about)
 
     def take(self, name):
         self.cluster.remove_node(self.nodes.pop(name))
