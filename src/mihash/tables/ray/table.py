@@ -11,7 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,10 @@ from ..versions import mark_published, propose
 from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor
 from .log import Log, Place, View
 from .members import Members, missed
-from .merging import as_hits, by_shard, merged, nearest_of
+from .merging import Merged, as_hits, nearest_of
+from .parts import deletions, rows_by_shard
 from .routing import shards_of
+from .searching import found_at
 
 __all__ = ["RayTable"]
 
@@ -45,6 +47,8 @@ _RETRIES = 8
 _PATIENCE_S = 10.0
 _TRIM_ENTRIES = 256
 _KEPT_CHECKPOINTS = 2
+
+Found = tuple[list[Merged], int | None, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -315,36 +319,13 @@ class RayTable(DurableTable):
                 rows = Segment(ids, small, labels)
                 for start in range(0, n, SEGMENT_ROWS):
                     part = slice(start, start + SEGMENT_ROWS)
-                    self._append(
-                        connection, rows.part(part), keys and keys[part], texts[part], gone and gone[part]
+                    own = rows_by_shard(
+                        rows.part(part), keys and keys[part], texts[part], gone and gone[part], len(self.members)
                     )
+                    self._log.append(connection, own)
                 write_settings(connection, **fresh)
             self._committed(fresh)
         return names, small.astype(np.float32, copy=False)
-
-    def _append(
-        self,
-        connection: sqlite3.Connection,
-        rows: Segment,
-        keys: list[Key] | None,
-        texts: list[str | None],
-        gone: list[int] | None,
-    ) -> None:
-        """Write an entry of rows, and of those that they replace, split by the shards of their keys."""
-        shards = shards_of(rows.ids if keys is None else keys, len(self.members))
-        parts = {}
-        for shard in np.unique(shards).tolist():
-            places = np.flatnonzero(shards == shard).tolist()
-            own = rows.part(shards == shard)
-            parts[shard] = {
-                "ids": own.ids,
-                "keys": None if keys is None else [keys[place] for place in places],
-                "texts": [texts[place] for place in places] if any(text is not None for text in texts) else None,
-                "vectors": own.vectors,
-                "labels": own.labels,
-                "gone": np.array([gone[place] for place in places] if gone else [], dtype=np.int64),
-            }
-        self._log.append(connection, parts)
 
     def delete(self, keys: ArrayLike | Key) -> int:
         """Remove items; a key that is not stored raises `UnknownName`, and nothing is removed."""
@@ -354,18 +335,8 @@ class RayTable(DurableTable):
             return 0
         with self.database.lock, self.loaded_again():
             gone = all_found(chosen, self._lookup(chosen, False)[0])
-            shards = shards_of(chosen, len(self.members))
-            nothing = {
-                "ids": np.empty(0, dtype=np.int64),
-                "keys": [],
-                "texts": None,
-                "vectors": np.empty((0, self.n_features or 0), dtype=self.setting("dtype")),
-                "labels": None,
-            }
-            parts = {
-                shard: {**nothing, "gone": np.array(gone, dtype=np.int64)[shards == shard]}
-                for shard in np.unique(shards).tolist()
-            }
+            empty = np.empty((0, self.n_features or 0), dtype=self.setting("dtype"))
+            parts = deletions(chosen, gone, empty, len(self.members))
             fresh = {"tombstones": self._count("tombstones") + len(gone)}
             with self.database.write() as connection:
                 self._log.append(connection, parts)
@@ -535,7 +506,7 @@ class RayTable(DurableTable):
         """Return the sequence numbers of the nearest rows to each query, for a table that has rows."""
         return [each.ids for each in self._steady(Question(queries, k, None, rescore))[0]]
 
-    def _steady(self, question: Question) -> tuple[list[Any], int | None, tuple[int, ...]]:
+    def _steady(self, question: Question) -> Found:
         """Ask about the newest moment; where rows of it went away meanwhile, ask again, at last while none can."""
         until = time.monotonic() + _PATIENCE_S
         for attempt in count(1):
@@ -553,43 +524,8 @@ class RayTable(DurableTable):
             raise CorruptStore("A shard does not have what the log has given it. Run `verify`, or use a backup.")
         return found
 
-    def _found(self, view: View, question: Question) -> tuple[list[Any], int | None, tuple[int, ...]] | None:
-        """Return what all shards find for each query at one moment; None where one cannot tell any more."""
-        if view.version is None:
-            return [], None, ()
-        members, n = self.members, len(question.queries)
-        lost = members.reach(view.lasts)
-        alive = [shard for shard in range(len(members)) if members.all[shard] not in lost]
-        named = not self.setting("plain_keys")
-        most = None if question.radius is not None else max(question.k, question.rescore)
-        wide = replace(question, k=most or question.k, rescore=0)
-        with_keys = named and not question.rescore
-        asked = {shard: (view.number, view.lasts[shard], view.version, wide, with_keys) for shard in alive}
-        answers, gone = members.ask("ask", "search", asked)
-        if None in answers.values():
-            return None
-        found = merged(answers, n, most) if answers else []
-        while question.rescore and answers:
-            chosen = {shard: by_shard(found, shard) for shard in answers}
-            again = {
-                shard: (question.queries, lists, named) for shard, lists in chosen.items() if any(map(len, lists))
-            }
-            rescored, late = members.ask("ask", "rescore", again)
-            if None in rescored.values():
-                return None
-            if late:  # then from the others, as if these had been away before
-                gone += late
-                answers = {shard: each for shard, each in answers.items() if members.all[shard] not in late}
-                found = merged(answers, n, most) if answers else []
-                continue
-            nothing = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
-            rescored = rescored or {alive[0]: ([nothing] * n, None)}
-            found = merged(rescored, n, None if question.radius is not None else question.k)
-            break
-        numbers = tuple(sorted({member.place.number for member in [*lost, *gone]}))
-        if numbers and (not self._allow_partial or not answers):
-            raise missed([members.all[number] for number in numbers])
-        return found, view.version, numbers
+    def _found(self, view: View, question: Question) -> Found | None:
+        return found_at(view, question, self.members, not self.setting("plain_keys"), self._allow_partial)
 
     def sample(self, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return sequence numbers and vectors of some items, drawn from a seed, in the order of addition."""
