@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -125,3 +127,30 @@ def test_tables_share_the_cluster_that_was_joined_and_an_older_log_is_refused(tm
             RayTable(tmp_path / "moved", address="127.0.0.1:1")
     finally:
         ray.init(address=nodes.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")
+
+
+WRITER = """
+import os, signal, sys
+import numpy as np
+from mihash.mapping import LinearMapping
+from mihash.tables.ray import RayTable
+
+table = RayTable.create(sys.argv[1], 2, nodes=dict(zip(sys.argv[3::2], sys.argv[4::2])), address=sys.argv[2])
+table.rebuild(LinearMapping(np.eye(4)))
+for number in range(100):
+    table.add(np.full((10, 4), number))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_coordinator_acknowledged_before_it_was_killed_is_there(tmp_path, nodes, places):
+    named = [word for pair in places.items() for word in pair]
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "index"), nodes.address, *named]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    table = RayTable(tmp_path / "index")
+    assert len(table) == table.verify()["items"] == 1000
+    hits = table.search(np.eye(4)[:1], k=2000, rescore=2000)
+    assert sorted(hits.keys[0].tolist()) == list(range(1000))
+    assert table.get(995).vector.tolist() == [99] * 4
+    table.close()
