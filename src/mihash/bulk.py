@@ -194,7 +194,7 @@ def _encode_on_nodes(
     nodes: Sequence[str] | None,
     progress: Progress,
 ) -> Encoded:
-    from .tables.ray.connecting import connect, leave, pinned, ray_module, resources_of
+    from .tables.ray.connecting import connect, leave, lent_cpus, pinned, ray_module, resources_of
 
     joined = connect(address)
     ray = ray_module()
@@ -205,9 +205,9 @@ def _encode_on_nodes(
         if not dealt:
             raise InvalidInput(f"There are no Parquet files in {source} on any of the nodes.")
         sent = ray.put(saved.dump(mapping.state()))
+        tasks = {name: pinned(_encode_remotely, name, lent_cpus(name)) for name in names}
         refs = {
-            pinned(_encode_remotely, name, 1).remote(str(source / file), str(target / file), sent, columns): file
-            for name, file in dealt
+            tasks[name].remote(str(source / file), str(target / file), sent, columns): file for name, file in dealt
         }
         done, failed = [], []
         pending = list(refs)

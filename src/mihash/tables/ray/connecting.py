@@ -19,6 +19,7 @@ __all__ = [
     "find_actor",
     "known_resources",
     "leave",
+    "lent_cpus",
     "pinned",
     "place_shards",
     "ray_module",
@@ -133,6 +134,12 @@ def resources_of(nodes: Nodes) -> list[str]:
 def pinned(function: Callable[..., Any], resource: str, n_cpus: int = 0) -> Any:
     """Return a function as a Ray task that runs on one node."""
     return ray_module().remote(num_cpus=n_cpus, resources={resource: _SHARE})(function)
+
+
+def lent_cpus(resource: str) -> int:
+    """Return 1 where a node of a resource lends a CPU, else 0: a task that asked for one would wait for ever."""
+    nodes = [node["Resources"] for node in ray_module().nodes() if node["Alive"]]
+    return int(any(resource in lent and lent.get("CPU", 0) >= 1 for lent in nodes))
 
 
 def known_resources() -> set[str]:
