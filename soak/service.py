@@ -35,7 +35,7 @@ from .report import console, show_load
 __all__ = ["add_arguments", "run"]
 
 K, POOL, THREADS = 10, 200, 4
-ADDED, REHASH_S, LOOK_S = 50, 6.0, 1.0
+ADDED, LOOK_S = 50, 1.0
 MOST_GROWTH = 1.1
 
 
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pause", type=float, default=0.05, help="seconds between an answer and the next search (0.05)"
     )
     parser.add_argument("--rows", type=float, default=200, help="rows that are added each second (200)")
+    parser.add_argument("--every", type=float, default=6, help="seconds between two rehashes (6)")
 
 
 def run(arguments: argparse.Namespace) -> bool:
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> bool:
         with served(folder) as url, clients(url, queries, arguments) as answers:
             watch = Watch(url)
             watch.start()
-            writer = Writer(url, rng, arguments.rows)
+            writer = Writer(url, rng, arguments.rows, arguments.every)
             writer.start()
             time.sleep(arguments.seconds)
             writer.stop()
@@ -165,9 +166,10 @@ def _ask(
 class Writer(threading.Thread):
     """Adds rows at a rate, and has the index rehashed now and then."""
 
-    def __init__(self, url: str, rng: np.random.Generator, rate: float) -> None:
+    def __init__(self, url: str, rng: np.random.Generator, rate: float, every: float) -> None:
         super().__init__(daemon=True)
-        self._client, self._rng, self._rate = Client(url, retries=0), rng, rate
+        self._client, self._rng = Client(url, retries=0), rng
+        self._rate, self._every = rate, every
         self._stopped = threading.Event()
         self.errors: list[str] = []
         self.n_rows = 0
@@ -182,7 +184,7 @@ class Writer(threading.Thread):
                 self._client.add(X, labels=y.tolist())
                 self.n_rows += len(X)
                 if time.monotonic() >= rehash_due:
-                    rehash_due += REHASH_S
+                    rehash_due += self._every
                     self._client.rehash()
             except MIHashError as error:
                 self.errors.append(str(error))

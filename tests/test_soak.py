@@ -29,7 +29,7 @@ def test_no_answer_mixes_versions():
 
 
 def test_a_service_under_load():
-    printed = soak("service", "--items", 2000, "--seconds", 20, "--clients", 5, "--pause", 0.1)
+    printed = soak("service", "--items", 2000, "--seconds", 9, "--every", 2, "--clients", 5, "--pause", 0.1)
     assert "Errors: 0" in printed
     rehashes = re.search(r"(\d+) rehashes", printed)
     assert rehashes is not None
