@@ -26,14 +26,14 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 	$(BIN)/mihash serve --demo $(SERVE_ARGS)
 
 test: .venv/.installed-dev  ## install, then run every test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter
 	$(BIN)/ruff check src tests benchmarks soak
 	$(BIN)/ruff format --check src tests benchmarks soak
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measured in one process
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
