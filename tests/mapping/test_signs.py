@@ -43,9 +43,7 @@ def test_bits_are_those_of_the_ordered_sum(kind, unit):
 @pytest.mark.parametrize("d", [40, 128, 700])
 def test_no_rounding_within_the_bound_changes_a_bit(d):
     X, W = random_rows(200, d), random_rows(d, 24)
-    offset = -np.einsum("jk,kj->j", X[:24].astype(float), W).astype(
-        np.float32
-    )  # bit j of row j is next to 0
+    offset = -np.einsum("jk,kj->j", X[:24].astype(float), W).astype(np.float32)  # bit j of row j is next to 0
     signs = LinearSigns(W, offset)
     codes = signs.encode(X)
     bound = d * 2.0**-24 * np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(W, axis=0)
