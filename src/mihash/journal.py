@@ -20,7 +20,8 @@ from .mapping import HashMapping
 from .options import Options
 from .stream import Event, Stream
 from .tables.durable import DurableTable
-from .tables.versions import now, propose
+from .tables.versions import mapping_of, now, propose
+from .trigger import Decision
 
 __all__ = ["CHECKPOINT_ROWS", "Journal"]
 
@@ -261,11 +262,11 @@ class Journal:
         return self._options.make_stream()
 
     def _replay(self, stream: Stream) -> None:
-        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
+        """Learn from the rows after the checkpoint; what was decided on them is read from the log."""
         kind = self._table.label_kind
-        query = "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number"
-        with self._table.database.read() as connection:
-            asked = [row[0] for row in connection.execute(query, (stream.n_events,))]
+        log = self._log(stream.n_events)
+        stream.follow(log)
+        asked = [event.seen for event in log if event.kind == "request"]
         for segment in self._table.rows_after(self._through):
             self._through = int(segment.ids[-1])
             if kind is not None and segment.labels is None:
@@ -281,3 +282,18 @@ class Journal:
                     asked.pop(0)
             self._learned += len(segment)
         self._pending.extend(stream.request() for _ in asked)
+
+    def _log(self, first: int) -> list[Event]:
+        """Return the decisions from number ``first`` on, each with the mapping of its version."""
+        query = (
+            "SELECT number, kind, seen, accepted, reason, gain, current, snapshot FROM decision "
+            "WHERE number >= ? ORDER BY number"
+        )
+        events = []
+        with self._table.database.read() as connection:
+            for number, kind, seen, accepted, reason, *qualities in connection.execute(query, (first,)).fetchall():
+                gain, current, snapshot = (float("nan") if each is None else each for each in qualities)
+                decision = Decision(bool(accepted), gain, reason, current, snapshot)
+                mapping = mapping_of(connection, number) if accepted else None
+                events.append(Event(number, kind, seen, decision, mapping))
+        return events
