@@ -481,6 +481,7 @@ def test_an_unknown_learner_is_named(tmp_path):
         mihash.OnlineHashing.load(tmp_path / "loop")
 
 
+@pytest.mark.identity
 def test_threads_of_blas_do_not_change_the_bits():
     code = """
 import numpy as np, mihash
