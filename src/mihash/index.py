@@ -522,11 +522,17 @@ class OnlineIndex:
                 self._settle(paused=True)
 
     def resume(self) -> None:
-        """Build the newest accepted version, where another one answers, and go on so."""
+        """Build the newest accepted version, where another one answers, and go on so.
+
+        Where learning has stopped (``stats()["learning_error"]``), it begins anew with the rows to come; the
+        published mapping answers until a better one is learned.
+        """
         with self._writing:
-            self._ready()
-            with self._table.loaded_again():
+            stopped = self._ready().failure is not None
+            with self._journal.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
+                    if stopped:
+                        self._journal.restart(connection)
                     write_settings(connection, paused=0)
                     propose_newest(connection, self._table.setting("published"))
                 self._settle(paused=False)

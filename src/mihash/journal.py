@@ -144,6 +144,13 @@ class Journal:
         self.checkpoint(connection)
         return event
 
+    def restart(self, connection: sqlite3.Connection) -> None:
+        """Begin learning anew where it has stopped, with the rows to come; a replay begins here."""
+        fresh = self._options.make_stream()
+        fresh.succeed(self.stream)
+        self._stream = fresh
+        self.checkpoint(connection)
+
     def request(self) -> None:
         """Accept the current mapping, and write that down."""
         self._pending.append(self.stream.request())

@@ -5,8 +5,10 @@ folder for that can be written; where none can be (a read-only install without a
 in each process.
 """
 
+import ctypes
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -55,27 +57,28 @@ def one_thread() -> Iterator[None]:
     Several threads may be inside at a time; the last one out restores what was there. SciPy brings a BLAS of its
     own, which is held from the first ``with`` that begins after it was loaded, also inside another.
     """
+    me = threading.get_ident()
     with _OneThread.lock:
-        _OneThread.users += 1
         for library in _blas("scipy.linalg" in sys.modules):
-            if library.filepath not in _OneThread.before:
-                _OneThread.before[library.filepath] = (library, library.num_threads)
-                library.set_num_threads(1)
+            owner = me if _is_per_thread(library) else 0
+            _OneThread.before.setdefault((library.filepath, owner), (library, library.num_threads))
+            _setter(library)(1)
+        _OneThread.depth[me] += 1
     try:
         yield
     finally:
         with _OneThread.lock:
-            _OneThread.users -= 1
-            if _OneThread.users == 0:
-                for library, n_threads in _OneThread.before.values():
-                    library.set_num_threads(n_threads)
-                _OneThread.before.clear()
+            _OneThread.depth -= Counter([me])  # a count of 0 is dropped
+            for (path, owner), (library, n_threads) in list(_OneThread.before.items()):
+                if (owner or me) not in _OneThread.depth and (owner or not _OneThread.depth):
+                    _setter(library)(n_threads)
+                    del _OneThread.before[path, owner]
 
 
 class _OneThread:
     lock = threading.Lock()
-    users = 0
-    before: ClassVar[dict[str, tuple[Any, int]]] = {}
+    depth: ClassVar[Counter[int]] = Counter()  # how often each thread is inside
+    before: ClassVar[dict[tuple[str, int], tuple[Any, int]]] = {}
 
 
 @cache
@@ -84,6 +87,28 @@ def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- what is loaded now; 
 
     found = threadpoolctl.ThreadpoolController().lib_controllers
     return [library for library in found if library.user_api == "blas"]
+
+
+def _is_per_thread(library: Any) -> bool:
+    """Tell whether each thread has a number of its own, as with OpenMP; else all share one."""
+    return getattr(library, "threading_layer", None) == "openmp"
+
+
+def _setter(library: Any) -> Callable[[int], Any]:
+    """Return what sets the number of threads, whoever asks: threadpoolctl 3.8 obeys one thread alone."""
+    known = _SETTERS.get(library.filepath)
+    if known is None:
+        known = library.set_num_threads
+        if library.internal_api == "openblas" and not _is_per_thread(library):
+            handle = ctypes.CDLL(library.filepath)
+            name = "openblas_set_num_threads"
+            for symbol in (name, f"{name}64_", f"scipy_{name}", f"scipy_{name}64_"):
+                known = getattr(handle, symbol, known)
+        _SETTERS[library.filepath] = known
+    return known
+
+
+_SETTERS: dict[str, Callable[[int], Any]] = {}
 
 
 def _popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- the signature is Numba's

@@ -4,6 +4,9 @@ The paper's features are centred and of unit length (Sec. 4.1). On a stream the 
 taken from the first examples and stays, so that what is learned later is learned in one space. Both normalisations
 keep the order of distances of their metric: for ``"euclidean"`` vectors are moved and scaled as a whole, for
 ``"cosine"`` they are brought to unit length first.
+
+An outlier must not decide it: examples far from the others are left out of the estimate, and a later one is
+shortened before anything is learned from it. Its code is that of the vector as it is.
 """
 
 from dataclasses import dataclass
@@ -11,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .mapping import HashMapping, NormalizedMapping
+from .mapping import HashMapping, NormalizedMapping, normalize, sums
 from .state import State
 
 __all__ = ["N_EXAMPLES", "Normalization", "fit_normalization"]
 
 N_EXAMPLES = 256
+_FAR = 10.0  # times the usual distance from the centre: farther away, an example is an outlier
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,14 @@ class Normalization:
         """Return the mapping of normalised features as one of features."""
         return NormalizedMapping(mapping, self.mean, self.gain, self.unit)
 
+    def apply(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return normalised examples to learn from (n, d), outliers shortened to 10 times the usual length."""
+        Z = normalize(X, self.mean, self.gain, self.unit)
+        sizes = sums.lengths(Z)
+        far = sizes > _FAR
+        Z[far] *= (_FAR / sizes[far]).astype(np.float32)[:, None]
+        return Z
+
     def state(self) -> State:
         """Return the values by name."""
         return {"mean": self.mean, "gain": self.gain, "unit": self.unit}
@@ -49,17 +61,19 @@ class Normalization:
 def fit_normalization(X: NDArray[np.float32], metric: str) -> Normalization:
     """Return the normalisation that centres examples (n, d) and gives them a mean square length of 1.
 
+    Examples that are more than 10 times as far from the median as half of them are left out.
+
     Examples
     --------
-    >>> found = fit_normalization(np.array([[1.0, 0.0], [3.0, 0.0]], dtype=np.float32), "euclidean")
+    >>> X = np.array([[1, 0], [3, 0], [2, 1], [2, -1], [9e9, 0]], dtype=np.float32)
+    >>> found = fit_normalization(X, "euclidean")
     >>> found.mean.tolist(), found.gain
     ([2.0, 0.0], 1.0)
     """
     unit = metric == "cosine"
-    wide = X.astype(np.float64)
-    if unit:
-        lengths = np.sqrt((wide**2).sum(axis=1, keepdims=True))
-        wide = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0)
+    wide = (sums.to_unit_length(X) if unit else X).astype(np.float64)
+    distances = np.sqrt(((wide - np.median(wide, axis=0)) ** 2).sum(axis=1))
+    wide = wide[distances <= _FAR * np.median(distances)]  # at least half of them
     mean = wide.mean(axis=0)
     spread = float(np.sqrt(((wide - mean) ** 2).sum(axis=1).mean()))
     tiny = 1e-6 * max(1e-30, float(np.sqrt((mean**2).sum())))

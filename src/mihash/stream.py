@@ -99,6 +99,7 @@ class Stream:
         self._normalization: Normalization | None = None
         self._early: tuple[NDArray[np.float32], Labels] | None = None
         self._accepted: HashMapping | None = None  # of normalised features
+        self._before = 0  # examples of streams that this one succeeds
         self._log: dict[int, Event] = {}
         self.n_events = 0
         self.failure: str | None = None
@@ -111,7 +112,7 @@ class Stream:
     @property
     def seen(self) -> int:
         """How many examples were fed."""
-        return self._learning.seen + (0 if self._early is None else len(self._early[0]))
+        return self._before + self._learning.seen + (0 if self._early is None else len(self._early[0]))
 
     @property
     def started(self) -> bool:
@@ -155,7 +156,8 @@ class Stream:
     def feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
         """Learn from checked examples and yield every decision on the way.
 
-        A learner that diverges is left where it is, with the reason in ``failure``; the accepted mapping stays.
+        Whatever a learner raises stops the learning, and nothing else; ``failure`` is the reason. The accepted
+        mapping stays; `succeed` begins anew.
         """
         if not self.started:
             self.learner.start(vectors.shape[1])
@@ -163,6 +165,16 @@ class Stream:
             yield self._decided("start", 0, lambda: (Decision(True, float("nan"), reason), self.learner.mapping))
         if self.failure is not None:
             return
+        try:
+            yield from self._feed(vectors, labels)
+        except MemoryError:
+            raise
+        except MIHashError as error:
+            self.failure = str(error)
+        except Exception as error:  # of the learner's own making: a library's, or a fault
+            self.failure = f"{self.learner.name} raised {type(error).__name__}: {error}"
+
+    def _feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
         if self.normalize and self._normalization is None:
             vectors, labels = self._joined(vectors, labels)
             if len(vectors) < N_EXAMPLES:
@@ -174,19 +186,15 @@ class Stream:
             yield self._decided(
                 "normalization", 0, lambda: (Decision(True, float("nan"), why), self.learner.mapping)
             )
-        try:
-            yield from self._learn(vectors, labels)
-        except MIHashError as error:
-            self.failure = str(error)
+        yield from self._learn(vectors, labels)
 
     def _learn(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
         assert self._accepted is not None
         if self._normalization is not None:
-            space = self._normalization.wrap(self._accepted)
-            vectors = space.normalize(vectors)
+            vectors = self._normalization.apply(vectors)
         with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
             for moment in moments:
-                yield self._decided("trigger", moment.seen, partial(self._judged, moment))
+                yield self._decided("trigger", self._before + moment.seen, partial(self._judged, moment))
 
     def _judged(self, moment: Moment) -> tuple[Decision, HashMapping]:
         assert self._accepted is not None
@@ -195,6 +203,13 @@ class Stream:
     def request(self, reason: str = "requested by rehash()") -> Event:
         """Accept the current mapping now."""
         return self._decided("request", self.seen, lambda: (Decision(True, float("nan"), reason), self._current()))
+
+    def succeed(self, stopped: "Stream") -> None:
+        """Go on in place of a stream that has stopped: keep the accepted mapping, and learn from the beginning."""
+        if stopped._accepted is not None:
+            self.learner.start(stopped._accepted.n_features)
+        self._accepted, self._normalization = stopped._accepted, stopped._normalization
+        self.n_events, self._before = stopped.n_events, stopped.seen
 
     def begin(self, mapping: HashMapping) -> None:
         """Take a mapping that was learned elsewhere, which is accepted with the first example."""
@@ -234,6 +249,7 @@ class Stream:
             "accepted": None if self._accepted is None else self._accepted.state(),
             "n_events": self.n_events,
             "failure": self.failure,
+            "before": self._before,
         }
 
     def restore(self, state: State) -> None:
@@ -245,6 +261,7 @@ class Stream:
         self._early = None if early is None else (early["X"], early["y"])
         self._accepted = None if accepted is None else mapping_from_state(accepted)
         self.n_events, self.failure = state["n_events"], state["failure"]
+        self._before = state.get("before", 0)  # as of mihash 0.2
 
     def _joined(self, vectors: NDArray[np.float32], labels: Labels) -> tuple[NDArray[np.float32], Labels]:
         if self._early is None:
@@ -255,9 +272,7 @@ class Stream:
 
     def _decided(self, kind: str, seen: int, decide: Callable[[], tuple[Decision, HashMapping]]) -> Event:
         """Return the next event: as the log has it, else as it is decided now, on a mapping."""
-        decision, mapping = (
-            decide()
-        )  # where the log counts, too: what is measured is part of the state
+        decision, mapping = decide()  # where the log counts, too: what is measured is part of the state
         written = self._log.pop(self.n_events, None)
         if written is not None and (written.kind, written.seen) == (kind, seen):
             if written.mapping is not None:

@@ -10,7 +10,7 @@ from .kernel import GaussianKernel, KernelMapping
 from .kinds import mapping_from_state
 from .linear import LinearMapping
 from .network import NetworkMapping
-from .normalized import NormalizedMapping
+from .normalized import NormalizedMapping, normalize
 
 __all__ = [
     "ForestMapping",
@@ -21,4 +21,5 @@ __all__ = [
     "NetworkMapping",
     "NormalizedMapping",
     "mapping_from_state",
+    "normalize",
 ]

@@ -13,7 +13,7 @@ from .base import HashMapping, Matrix, frozen
 from .linear import LinearMapping
 from .signs import LinearSigns
 
-__all__ = ["NormalizedMapping"]
+__all__ = ["NormalizedMapping", "normalize"]
 
 _FAR = 30.0  # a centre so many times the spread away costs digits and time, unless it is subtracted first
 
@@ -75,9 +75,7 @@ class NormalizedMapping(HashMapping):
 
     def normalize(self, X: Matrix) -> Matrix:
         """Return normalised features (n, d)."""
-        if self.unit:
-            X = sums.to_unit_length(X)
-        return (X - self.mean) * self.gain
+        return normalize(X, self.mean, float(self.gain[0]), self.unit)
 
     def project(self, X: Matrix) -> Matrix:
         """Return the inner mapping's real values; for a linear one, without a pass over the features."""
@@ -109,3 +107,17 @@ class NormalizedMapping(HashMapping):
         """Return what `mapping_from_state` makes the mapping from."""
         own = {"mean": self.mean, "gain": self.gain, "unit": self.unit}
         return {"kind": self.kind, "inner": self.inner.state(), **own}
+
+
+def normalize(X: Matrix, mean: Matrix, gain: float, unit: bool) -> Matrix:
+    """Return gain (u - mean) for each row, where u is x, or x at unit length.
+
+    Examples
+    --------
+    >>> X = np.array([[3.0, 4.0]], dtype=np.float32)
+    >>> normalize(X, mean=np.zeros(2, dtype=np.float32), gain=2.0, unit=True)
+    array([[1.2, 1.6]], dtype=float32)
+    """
+    if unit:
+        X = sums.to_unit_length(X)
+    return (X - mean) * np.float32(gain)
