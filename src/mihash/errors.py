@@ -11,6 +11,7 @@
     ├── ServiceError                     a service did not do what it was asked
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
+        ├── DeadlineExceeded             reading took longer than it may
         ├── PartialFailure               shards of a cluster cannot be reached
         ├── StoreLocked                  somebody else is writing
         └── UnsupportedVersion           written by a newer mihash
@@ -18,6 +19,7 @@
 
 __all__ = [
     "CorruptStore",
+    "DeadlineExceeded",
     "DuplicateKey",
     "InvalidInput",
     "MIHashError",
@@ -84,6 +86,10 @@ class StoreError(MIHashError):
 
 class CorruptStore(StoreError):
     """Stored bytes are missing, or their checksum is wrong."""
+
+
+class DeadlineExceeded(StoreError):
+    """Reading took longer than whoever asked may wait, and was stopped; nothing was changed."""
 
 
 class PartialFailure(StoreError):

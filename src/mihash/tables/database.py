@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import (
     CorruptStore,
+    DeadlineExceeded,
     InvalidInput,
     MIHashError,
     NotReady,
@@ -24,6 +25,7 @@ from ..errors import (
     UnsupportedVersion,
 )
 from ..state import sync_folder
+from .deadline import has_deadline, is_late
 from .settings import write_settings
 
 try:
@@ -39,6 +41,8 @@ _LOCK = "writer.lock"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _WAIT_S = 20.0
+_STEPS = 4000  # of SQLite's machine between two looks at the clock: about a tenth of a millisecond
+_LATE = "What was asked took longer than it may, and was stopped. Ask for less at a time."
 _UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 _SCHEMA = """
@@ -180,8 +184,9 @@ class Database:
             _end_stale(connection)
             try:
                 reader.reading = True
-                connection.execute("BEGIN")
-                yield connection
+                with _stopped_when_late(connection):
+                    connection.execute("BEGIN")
+                    yield connection
             finally:
                 reader.reading = False
                 _end_stale(connection)
@@ -391,6 +396,22 @@ def _end_stale(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
+@contextmanager
+def _stopped_when_late(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have SQLite stop by itself at the deadline of this thread, where it has one."""
+    if not has_deadline():
+        yield
+        return
+    if is_late():
+        raise DeadlineExceeded(_LATE)
+    connection.set_progress_handler(is_late, _STEPS)
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.Error):
+            connection.set_progress_handler(None, 0)
+
+
 def _set_up(connection: sqlite3.Connection) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
@@ -433,6 +454,8 @@ def _named(path: Path, error: sqlite3.Error) -> StoreError:
         return CorruptStore(f"{path} is damaged: {error}. Use a backup.")
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"The disk is full, and nothing was changed in {path}. Make room and try again.")
+    if code == sqlite3.SQLITE_INTERRUPT:
+        return DeadlineExceeded(_LATE)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(f"{path} is locked by somebody else: {error}.")
     return StoreError(f"Cannot use {path}: {error}.")

@@ -245,8 +245,11 @@ class DurableTable(ABC):
         """Tell of each key whether it is stored."""
 
     @abstractmethod
-    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
-        """Return the metadata of items, None for those that have none or are not stored."""
+    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
+        """Return the metadata of items, None for those that have none or are not stored.
+
+        Raises `InvalidInput` where it is more than ``max_bytes`` bytes of JSON in all.
+        """
 
     # Care
 

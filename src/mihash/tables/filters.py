@@ -38,14 +38,14 @@ No name and no value is ever part of the SQL: each is bound to a question mark.
 
 import json
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import CorruptStore, InvalidInput
 
-__all__ = ["compile_filter", "decode_metadata", "encode_metadata"]
+__all__ = ["MAX_CONDITIONS", "compile_filter", "decode_metadata", "encode_metadata"]
 
 _COMPARISONS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS = ("$eq", "$ne", *_COMPARISONS, "$in", "$nin", "$exists")
@@ -53,8 +53,11 @@ _SPELLINGS = {"==": "$eq", "!=": "$ne", ">": "$gt", ">=": "$gte", "<": "$lt", "<
 _KNOWN = f"Known: {', '.join(_OPERATORS)}, or {', '.join(_SPELLINGS)}."
 _CONNECTIVES = {"$and": " AND ", "$or": " OR "}
 
+MAX_CONDITIONS = 500
+"""The most conditions of a filter: in SQLite an expression is at most 1000 deep, with at most 32766 parameters."""
+
+_MAX_WALKED = 400  # conditions where a name needs `json_each`: SQLite counts the depth of a subquery twice
 _MAX_FILTER_DEPTH = 20  # the parser of SQLite 3.40 has a stack of 100 entries
-_MAX_CONDITIONS = 500  # SQLite: an expression is at most 1000 deep, and has at most 32766 parameters
 _MAX_METADATA_DEPTH = 100  # SQLite: 1000
 
 _RULE = "a string, a 64-bit integer, a finite float, True, False or None"
@@ -71,6 +74,8 @@ class _Clause(NamedTuple):
     sql: str
     parameters: list[str]
     n_conditions: int = 1
+    walks: bool = False
+    """Whether it is about every field of an item in turn, and stands in a SELECT from `json_each`."""
 
 
 class _Field(NamedTuple):
@@ -79,9 +84,10 @@ class _Field(NamedTuple):
     kind: str
     value: str
     parameter: str
+    walks: bool = False
 
 
-def compile_filter(where: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def compile_filter(where: Mapping[str, Any], max_conditions: int = MAX_CONDITIONS) -> tuple[str, list[Any]]:
     """Translate a filter into an SQL expression over a column ``metadata``, and its parameters.
 
     The expression stands in parentheses, is 0 or 1 for every item, and has its parameters as question marks in
@@ -90,8 +96,10 @@ def compile_filter(where: Mapping[str, Any]) -> tuple[str, list[Any]]:
     Parameters
     ----------
     where
-        The filter, in the language that the module describes; at most 500 conditions, at most 20 filters deep.
-        A long list of values for one field is one condition.
+        The filter, in the language that the module describes; at most 20 filters deep.
+    max_conditions
+        How many conditions it may have, at most 500; at most 400 where the name of a field holds a double quote,
+        a backslash or a control character. A long list of values for one field is one condition.
 
     Raises
     ------
@@ -119,13 +127,16 @@ def compile_filter(where: Mapping[str, Any]) -> tuple[str, list[Any]]:
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `where['year']` must have known operators; got '$near'. Known: $eq, $ne, $gt, ...
     """
-    clause = _filter("where", where, 0)
-    if clause.n_conditions > _MAX_CONDITIONS:
+    clause = _filter("where", where, 0, max_conditions)
+    sql = clause.sql
+    if clause.walks and clause.n_conditions > _MAX_WALKED:
         raise InvalidInput(
-            f"`where` must have at most {_MAX_CONDITIONS} conditions; got {clause.n_conditions}. "
-            'Write a long list of values as {"$in": [...]}, which is one.'
+            f"`where` must have at most {_MAX_WALKED} conditions where the name of a field holds a double quote, "
+            f"a backslash or a control character; got {clause.n_conditions}."
         )
-    return f"({clause.sql})", list(clause.parameters)
+    if clause.walks:  # count(*) keeps the answer one row, also where SQLite takes every max() out as of no effect
+        sql = f"SELECT min({sql}, count(*) >= 0) FROM json_each(metadata)"
+    return f"({sql})", list(clause.parameters)
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None) -> str | None:
@@ -185,7 +196,7 @@ def decode_metadata(text: str | None) -> dict[str, Any] | None:
     return metadata
 
 
-def _filter(place: str, where: Any, depth: int) -> _Clause:
+def _filter(place: str, where: Any, depth: int, most: int) -> _Clause:
     if not isinstance(where, Mapping):
         raise InvalidInput(f'`{place}` must be a filter, such as {{"color": "red"}}; got {_shown(where)}.')
     if depth > _MAX_FILTER_DEPTH:
@@ -200,13 +211,28 @@ def _filter(place: str, where: Any, depth: int) -> _Clause:
         if name in _CONNECTIVES:
             if not isinstance(value, list | tuple) or not value:
                 raise InvalidInput(f"`{inner}` must be a list of at least one filter; got {_shown(value)}.")
-            filters = [_filter(f"{inner}[{i}]", one, depth + 1) for i, one in enumerate(value)]
-            parts.append(_join(_CONNECTIVES[name], filters))
+            filters = (_filter(f"{inner}[{i}]", one, depth + 1, most) for i, one in enumerate(value))
+            parts.append(_join(_CONNECTIVES[name], _few(filters, most)))
         elif name == "$not":
-            parts.append(_negate(_filter(inner, value, depth + 1)))
+            parts.append(_negate(_filter(inner, value, depth + 1, most)))
         else:
             parts.append(_conditions(inner, _field(place, name), value))
+        _few(parts, most)
     return _join(" AND ", parts) if parts else _Clause("1", [])
+
+
+def _few(clauses: Iterable[_Clause], most: int) -> list[_Clause]:
+    """Return the clauses, or raise at the first one too many: the rest of a long filter is not looked at."""
+    found, n = [], 0
+    for clause in clauses:
+        n += clause.n_conditions
+        if n > most:
+            raise InvalidInput(
+                f"`where` must have at most {most} conditions; got {n} or more. "
+                'Write a long list of values as {"$in": [...]}, which is one.'
+            )
+        found.append(clause)
+    return found
 
 
 def _field(place: str, name: str) -> _Field:
@@ -221,12 +247,9 @@ def _field(place: str, name: str) -> _Field:
     quoted = _json(name)
     if quoted == f'"{name}"':
         return _Field("json_type(metadata, ?)", "json_extract(metadata, ?)", f"$.{quoted}")
-    # A JSON path cannot say a double quote, a backslash or, in SQLite 3.40, a control character.
-    return _Field(
-        "(SELECT type FROM json_each(metadata) WHERE key = ?)",
-        "(SELECT atom FROM json_each(metadata) WHERE key = ?)",
-        name,
-    )
+    # A JSON path cannot say a double quote, a backslash or, in SQLite 3.40, a control character. All fields with
+    # such names are found in one walk over an item's fields: a SELECT for each would parse its metadata each time.
+    return _Field("max(type) FILTER (WHERE key = ?)", "max(atom) FILTER (WHERE key = ?)", name, walks=True)
 
 
 def _conditions(place: str, field: _Field, value: Any) -> _Clause:
@@ -254,11 +277,12 @@ def _condition(place: str, field: _Field, operator: str, value: Any) -> _Clause:
     if operator == "$exists":
         if not isinstance(value, bool | np.bool_):
             raise InvalidInput(f"`{place}` must be True or False; got {_shown(value)}.")
-        return _Clause(f"{field.kind} IS {'NOT ' if value else ''}NULL", [field.parameter])
+        return _about(field, f"{field.kind} IS {'NOT ' if value else ''}NULL")
     if operator in ("$in", "$nin"):
         if not _is_list(value):
             raise InvalidInput(f"`{place}` must be a list of values; got {_shown(value)}.")
-        clause = _one_of(field, [_scalar(f"{place}[{i}]", one) for i, one in enumerate(value)])
+        values = [one if _is_fine(one) else _scalar(f"{place}[{i}]", one) for i, one in enumerate(value)]
+        clause = _one_of(field, values)
     else:
         clause = _one_of(field, [_scalar(place, value)])
     return _negate(clause) if operator in ("$ne", "$nin") else clause
@@ -267,10 +291,10 @@ def _condition(place: str, field: _Field, operator: str, value: Any) -> _Clause:
 def _one_of(field: _Field, values: list[_Scalar]) -> _Clause:
     parts = []
     if None in values:
-        parts.append(_Clause(f"ifnull({field.kind}, 'null') = 'null'", [field.parameter]))
+        parts.append(_about(field, f"ifnull({field.kind}, 'null') = 'null'"))
     for truth in (True, False):
         if any(value is truth for value in values):
-            parts.append(_Clause(f"{field.kind} IS '{_json(truth)}'", [field.parameter]))
+            parts.append(_about(field, f"{field.kind} IS '{_json(truth)}'"))
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     for same in (texts, numbers):
@@ -278,14 +302,18 @@ def _one_of(field: _Field, values: list[_Scalar]) -> _Clause:
             parts.append(_compare(field, "=", same[0]))
         elif same:
             sql = f"({_is_like(field, same[0])} AND {field.value} IN (SELECT atom FROM json_each(?)))"
-            parts.append(_Clause(sql, [field.parameter, field.parameter, _json(same)]))
+            parts.append(_about(field, sql, field.parameter, _json(same)))
     return _join(" OR ", parts) if parts else _Clause("0", [])
 
 
 def _compare(field: _Field, operator: str, operand: str | int | float) -> _Clause:
     # The operand goes in as JSON too: SQLite 3.51 reads some decimals a bit off, and must do so on both sides.
     sql = f"({_is_like(field, operand)} AND {field.value} {operator} json_extract(?, '$'))"
-    return _Clause(sql, [field.parameter, field.parameter, _json(operand)])
+    return _about(field, sql, field.parameter, _json(operand))
+
+
+def _about(field: _Field, sql: str, *more: str) -> _Clause:
+    return _Clause(sql, [field.parameter, *more], walks=field.walks)
 
 
 def _is_like(field: _Field, operand: str | int | float) -> str:
@@ -304,6 +332,7 @@ def _join(connective: str, clauses: list[_Clause]) -> _Clause:
         f"({connective.join(clause.sql for clause in ordered)})",
         [parameter for clause in ordered for parameter in clause.parameters],
         sum(clause.n_conditions for clause in ordered),
+        any(clause.walks for clause in ordered),
     )
 
 
@@ -314,13 +343,31 @@ def _negate(clause: _Clause) -> _Clause:
 def _plain(place: str, value: Any, depth: int) -> Any:
     if depth > _MAX_METADATA_DEPTH:
         raise InvalidInput(f"`metadata` must be at most {_MAX_METADATA_DEPTH} deep; `{place:.80}...` is deeper.")
+    inside = depth < _MAX_METADATA_DEPTH
+    if isinstance(value, list | tuple):
+        return [
+            one if inside and _is_fine(one) else _plain(f"{place}[{i}]", one, depth + 1)
+            for i, one in enumerate(value)
+        ]
     if isinstance(value, Mapping):
         for name in value:
-            _check_text(f"each name in `{place}`", name)
-        return {name: _plain(f"{place}[{name!r:.40}]", one, depth + 1) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(f"{place}[{i}]", one, depth + 1) for i, one in enumerate(value)]
+            if type(name) is not str or not _is_fine(name):
+                _check_text(f"each name in `{place}`", name)
+        return {
+            name: one if inside and _is_fine(one) else _plain(f"{place}[{name!r:.40}]", one, depth + 1)
+            for name, one in value.items()
+        }
     return _scalar(place, value, f"{_RULE}, or a list or a dictionary of those")
+
+
+def _is_fine(value: Any) -> bool:
+    """Tell of the commonest scalars that they break no rule, without the place that an error would name."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii()) and "\0" not in value
+    if kind is int:
+        return bool(-(2**63) <= value < 2**63)
+    return math.isfinite(value) if kind is float else value is None or kind is bool
 
 
 def _scalar(place: str, value: Any, rule: str = _RULE) -> _Scalar:

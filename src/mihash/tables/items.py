@@ -19,6 +19,7 @@ from .filters import decode_metadata, encode_metadata
 from .keys import Key, is_text
 
 __all__ = [
+    "EncodedMetadata",
     "Metadata",
     "as_metadata",
     "as_position",
@@ -34,21 +35,26 @@ __all__ = [
     "top_key",
 ]
 
-Metadata = Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None
+
+class EncodedMetadata(str):
+    """The metadata of one item as the text that `encode_metadata` has made of it: it is stored as it is."""
+
+    __slots__ = ()
+
+
+Metadata = Sequence[Mapping[str, Any] | EncodedMetadata | None] | Mapping[str, Any] | None
 _COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
 
 
-def as_metadata(
-    metadata: Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None, n: int
-) -> list[str | None]:
+def as_metadata(metadata: Metadata, n: int) -> list[str | None]:
     """Return metadata as JSON texts, one for each row; for one row a single dictionary will do."""
     if metadata is None:
         return [None] * n
     given = [metadata] if isinstance(metadata, Mapping) else metadata
     if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
         raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
-    return [encode_metadata(each) for each in given]
+    return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
 
 
 def as_position(source: tuple[str, int]) -> tuple[str, int]:
@@ -104,11 +110,18 @@ def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int,
     return {number: _unsealed_key(number, key, seal) for number, key, seal in rows}
 
 
-def texts_of(connection: sqlite3.Connection, ids: Sequence[int]) -> list[str | None]:
-    """Return the metadata of stored ids as JSON texts."""
+def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int | None = None) -> list[str | None]:
+    """Return the metadata of stored ids as JSON texts, or raise where they are more than ``max_bytes``."""
     query = f"SELECT id, metadata, seal FROM item WHERE id {_AMONG}"
-    rows = connection.execute(query, (json.dumps(list(ids)),)).fetchall()
-    found = {number: _unsealed_text(number, text, seal) for number, text, seal in rows}
+    found, left = {}, max_bytes
+    for number, text, seal in connection.execute(query, (json.dumps(list(ids)),)):
+        if left is not None and text is not None:
+            left -= len(text.encode())
+            if left < 0:
+                raise InvalidInput(
+                    f"The metadata of these items is more than {max_bytes:,} bytes: ask for fewer items."
+                )
+        found[number] = _unsealed_text(number, text, seal)
     return [found[number] for number in ids]
 
 

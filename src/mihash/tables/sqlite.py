@@ -446,12 +446,12 @@ class SQLiteTable(DurableTable):
             ids = ids_of(connection, as_keys(keys))
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
-    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
+    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
         """Return the metadata of items, None for those that have none or are not stored."""
         with self.database.read() as connection:
             ids = ids_of(connection, as_keys(keys))
             known = [number for number in ids if number is not None]
-            texts = dict(zip(known, texts_of(connection, known), strict=True))
+            texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True))
         return [None if number is None else decode_metadata(texts[number]) for number in ids]
 
     def nearest(self, edition: Edition, question: Question) -> Found | None:

@@ -229,12 +229,14 @@ class Shard:
         keys = self.table.keys([ids for ids, _ in found])
         return None if keys is None else (found, keys)
 
-    def lookup(self, keys: list[Key], with_texts: bool) -> tuple[list[int | None], list[str | None]]:
+    def lookup(
+        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
+    ) -> tuple[list[int | None], list[str | None]]:
         """Return the id of each key, None where it is not stored, and where they are wanted metadata as texts."""
         with self.table.database.read() as connection:
             ids = ids_of(connection, keys)
             known = [number for number in ids if number is not None]
-            texts = dict(zip(known, texts_of(connection, known), strict=True)) if with_texts else {}
+            texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True)) if with_texts else {}
         return ids, [None if number is None else texts.get(number) for number in ids]
 
     def top_key(self) -> int:

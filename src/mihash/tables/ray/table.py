@@ -344,8 +344,13 @@ class RayTable(DurableTable):
             self._committed(fresh)
         return len(gone)
 
-    def _lookup(self, keys: list[Key], with_texts: bool) -> tuple[list[int | None], list[str | None]]:
-        """Return the ids of keys, None where one is not stored, and their metadata as texts."""
+    def _lookup(
+        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
+    ) -> tuple[list[int | None], list[str | None]]:
+        """Return the ids of keys, None where one is not stored, and their metadata as texts.
+
+        No shard gives more than ``max_bytes`` of them.
+        """
         shards = shards_of(keys, len(self.members))
         ids: list[int | None] = [None] * len(keys)
         texts: list[str | None] = [None] * len(keys)
@@ -353,7 +358,7 @@ class RayTable(DurableTable):
         lost = self.members.reach(self._seen().lasts, places)
         if lost:
             raise missed(lost)
-        asked = {shard: ([keys[place] for place in own], with_texts) for shard, own in places.items()}
+        asked = {shard: ([keys[place] for place in own], with_texts, max_bytes) for shard, own in places.items()}
         answers, lost = self.members.ask("ask", "lookup", asked)
         if lost:
             raise missed(lost)
@@ -568,10 +573,11 @@ class RayTable(DurableTable):
         ids = self._lookup(chosen, False)[0] if chosen else []
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
-    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
+    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
         """Return the metadata of items, None for those that have none or are not stored."""
         chosen = as_keys(keys)
-        return [decode_metadata(text) for text in (self._lookup(chosen, True)[1] if chosen else [])]
+        texts = self._lookup(chosen, True, max_bytes)[1] if chosen else []
+        return [decode_metadata(text) for text in texts]
 
     # Care
 
