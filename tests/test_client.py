@@ -270,3 +270,117 @@ def test_events_go_on_after_a_lost_connection(scripted, monkeypatch):
     ]
     assert Scripted.asked == [("/below/v1/events", None), ("/below/v1/events?after=4", "4")]
     events.close()
+
+
+HOSTILE = [
+    b'{"x": ' + b"[" * 100_000,
+    b'{"decisions": 5}',
+    b'{"first": 0, "last": 1000000000000}',
+    b'{"first": "a", "last": null}',
+    b'{"keys": null}',
+    b'{"results": [5]}',
+    b'{"results": [{"keys": []}]}',
+    b'{"deleted": []}',
+    b'{"deleted": ' + b"9" * 5000 + b"}",
+    b"\xff\xfe",
+    b"",
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: body[:20].decode(errors="replace"))
+def test_an_answer_of_another_form_is_an_error_of_the_package(scripted, body):
+    with Client(scripted) as client:
+        calls = (
+            lambda: client.add([[1.0]]),
+            lambda: client.add([[1.0]], keys=["a"]),
+            lambda: client.search([[1.0]]),
+            lambda: client.delete(3),
+            client.history,
+        )
+        for call in calls:
+            Scripted.answers = [(200, {}, body)]
+            with pytest.raises(ServiceError, match=r"is not that of a mihash service|The service answered"):
+                call()
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_that_is_too_long(scripted, status):
+    """No more of it is read than the client takes, however it is sent."""
+    item = b'{"x": "' + b"y" * 991 + b'"}'
+    chunked = b"".join(b"400\r\n" + b" " * 1024 + b"\r\n" for _ in range(100)) + b"0\r\n\r\n"
+    endless = {"Connection": "close", "Transfer-Encoding": "chunked"}
+    with Client(scripted, max_answer=1000) as client:
+        for headers, body in (({}, item + b" "), (endless, chunked), ({"Connection": "close"}, b" " * 10_000)):
+            Scripted.answers = [(status, headers, body)]
+            with pytest.raises(ServiceError, match="more than 1,000 bytes") as caught:
+                client.stats()
+            assert caught.value.code == "too_long"
+        Scripted.answers = [(200, {}, item)] * 2
+        assert client.stats() == client.stats() == {"x": "y" * 991}
+    with pytest.raises(InvalidInput, match="`max_answer` must be"):
+        Client(scripted, max_answer=0)
+
+
+def test_an_answer_of_far_too_many_lists(scripted, monkeypatch):
+    """Each takes twenty times its bytes in memory."""
+    monkeypatch.setattr(mihash.client, "_MOST_LISTS", 1000)
+    Scripted.answers = [(200, {}, b'{"x": [' + b"[]," * n + b"[]]}") for n in (1500, 900)]
+    with Client(scripted) as client:
+        with pytest.raises(ServiceError, match="more than 1,000 lists and objects"):
+            client.stats()
+        assert len(client.stats()["x"]) == 901
+
+
+def test_an_answer_that_does_not_end(scripted):
+    """Neither one that is cut off, nor one that comes byte by byte for longer than an answer may take."""
+    Scripted.answers = [(200, {"Connection": "close", "Content-Length": "100"}, b'{"items": 1}')]
+    with Client(scripted, timeout_s=5) as client, pytest.raises(ServiceError, match="did not answer"):
+        client.stats()
+
+    def drip(self):
+        self.send_response(200)
+        self.end_headers()
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            try:
+                self.wfile.write(b" ")
+            except OSError:
+                return
+            time.sleep(0.1)
+
+    before, Scripted.do_GET = Scripted.do_GET, drip
+    try:
+        begin = time.monotonic()
+        with Client(scripted, timeout_s=0.5) as client, pytest.raises(ServiceError, match=r"after 0.5 s"):
+            client.stats()
+        assert time.monotonic() - begin < 5
+    finally:
+        Scripted.do_GET = before
+
+
+def test_events_that_are_none(scripted, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    closed = {"Connection": "close", "Content-Type": "text/event-stream"}
+    for body, message in (
+        (b"data: {\n\n", "The service answered"),
+        (b"data: []\n\n", "The service answered"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", "The service answered"),
+        (b"data: " + b" " * 300_000, "more than 200,000 bytes"),
+        (b"data: x\n" * 300_000, "more than 200,000 bytes"),
+        (b"\xff\n\n", "cannot be reached"),
+    ):
+        Scripted.answers = [(200, closed, body)]
+        client = Client(scripted, retries=0, max_answer=200_000)
+        with pytest.raises(ServiceError, match=message):
+            next(client.events())
+    Scripted.answers = [(200, closed, "id: ²\ndata: {}\n\nid: ".encode() + b"9" * 5000 + b"\ndata: {}\n\n")]
+    with Client(scripted, retries=0) as client:
+        events = client.events()
+        assert [next(events).data, next(events).data] == [{}, {}]
+        events.close()
+
+
+@pytest.mark.parametrize("vectors", [5, None, [[1.0, {(1, 2): 3}]]])
+def test_what_cannot_be_sent(vectors):
+    with Client("http://127.0.0.1:9", retries=0) as client, pytest.raises(InvalidInput):
+        client.add(vectors)

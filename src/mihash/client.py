@@ -3,8 +3,9 @@
 import json
 import selectors
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from socket import socket
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -26,6 +27,10 @@ _ERRORS: dict[str, type[MIHashError]] = {
     "not_ready": NotReady,
 }
 _LONGEST_WAIT_S = 60.0
+_PIECE = 1 << 16  # bytes of an answer that are read at a time
+_MOST_LISTS = 6_000_000  # more than a million results have; each takes twenty times its bytes in memory
+_DIGITS = 19  # of the number of an event
+_NOT_AN_ANSWER = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _LONGEST_ADDRESS = 8000  # what is longer travels in the body; no server takes an address of any length
 _FLOATS = "application/octet-stream"
 
@@ -61,6 +66,8 @@ class Client:
         How often a request is sent again to a busy service; nothing was done with one that it refused.
     timeout_s
         How long an answer may take.
+    max_answer
+        How long an answer may be, in bytes; of a longer one no more is read.
 
     Examples
     --------
@@ -69,7 +76,15 @@ class Client:
     [Result(keys=[1541, 402, 1690], distances=[0, 0, 1], metadata=None)]
     """
 
-    def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout_s: float = 90.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        retries: int = 5,
+        timeout_s: float = 90.0,
+        max_answer: int = 64 << 20,
+    ) -> None:
         refused = f"`url` must be such as http://127.0.0.1:8000; got {url!r:.200}"
         try:
             parts = urlsplit(url)
@@ -84,10 +99,12 @@ class Client:
             raise InvalidInput(f"`retries` must be a whole number of at least 0; got {retries!r:.80}.")
         if not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf"):
             raise InvalidInput(f"`timeout_s` must be a finite number above 0; got {timeout_s!r:.80}.")
+        if not isinstance(max_answer, int) or max_answer < 1:
+            raise InvalidInput(f"`max_answer` must be a whole number of at least 1; got {max_answer!r:.80}.")
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._path = host, port, parts.path.rstrip("/")
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._retries, self._timeout_s = retries, timeout_s
+        self._retries, self._timeout_s, self._max_answer = retries, timeout_s, max_answer
         self._connection: HTTPConnection | None = None
 
     def add(
@@ -110,11 +127,17 @@ class Client:
         metadata
             A dictionary each, or None.
         """
+        vectors = vectors if hasattr(vectors, "tolist") else _listed(vectors)
         more = {"keys": keys, "labels": labels, "metadata": metadata}
         given = {name: _listed(value) for name, value in more.items() if value is not None}
         answer = self._send("POST", *_request("/v1/items", vectors, given, raw=not given))
-        found: list[Key] = answer["keys"]
-        return found if keys is not None else list(range(int(found[0]), int(found[1]) + 1))
+        with self._understood():
+            if keys is not None:
+                return list(answer["keys"])
+            first, last = int(answer["first"]), int(answer["last"])
+            if last - first + 1 != len(vectors):
+                raise ValueError(f"{last - first + 1} keys for {len(vectors)} rows")
+        return list(range(first, last + 1))
 
     def search(
         self,
@@ -139,7 +162,8 @@ class Client:
         if key is not None:
             given["key"] = key
         answer = self._send("POST", *_request("/v1/search", vectors, given, raw=key is None))
-        return [Result(each["keys"], each["distances"], each.get("metadata")) for each in answer["results"]]
+        with self._understood():
+            return [Result(each["keys"], each["distances"], each.get("metadata")) for each in answer["results"]]
 
     def get(self, key: Key) -> dict[str, Any]:
         """Return an item: key, vector, label and metadata."""
@@ -148,7 +172,9 @@ class Client:
     def delete(self, keys: Key | Sequence[Key]) -> int:
         """Remove items and return how many; with an unknown key none."""
         one = isinstance(keys, int | str) or getattr(keys, "ndim", None) == 0
-        return int(self._send("POST", "/v1/delete", _json({"keys": [keys] if one else _listed(keys)}))["deleted"])
+        answer = self._send("POST", "/v1/delete", _json({"keys": [keys] if one else _listed(keys)}))
+        with self._understood():
+            return int(answer["deleted"])
 
     def stats(self) -> dict[str, Any]:
         """Return the state of the index in numbers."""
@@ -157,8 +183,9 @@ class Client:
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Return decisions: the first after a number, without one the newest."""
         given = {name: value for name, value in (("after", after), ("limit", limit)) if value is not None}
-        found: list[dict[str, Any]] = self._send("GET", f"/v1/history?{urlencode(given)}")["decisions"]
-        return found
+        answer = self._send("GET", f"/v1/history?{urlencode(given)}")
+        with self._understood():
+            return list(answer["decisions"])
 
     def rehash(self) -> None:
         """Have every code computed again with the current mapping."""
@@ -176,13 +203,13 @@ class Client:
             try:
                 address = "/v1/events" + (f"?after={after}" if after is not None else "")
                 connection.request("GET", self._path + address, headers=headers)
-                response = connection.getresponse()
-                if response.status != 200:
-                    raise _error(response.status, response.read())
-                for number, event in _events(response):
-                    failures = 0
-                    after = after if number is None else number
-                    yield event
+                with connection.getresponse() as response:
+                    if response.status != 200:
+                        raise _error(response.status, self._read(response))
+                    for number, event in self._events(response):
+                        failures = 0
+                        after = after if number is None else number
+                        yield event
             except (OSError, HTTPException, UnicodeError) as error:
                 if failures >= self._retries:
                     raise ServiceError(f"The service at {self._host} cannot be reached: {error}.") from error
@@ -220,7 +247,7 @@ class Client:
         headers = self._headers | ({} if body is None else {"Content-Type": kind})
         for attempt in range(self._retries + 1):
             status, after_s, data = self._sent(method, self._path + address, body, headers)
-            if status < 300:
+            if 200 <= status < 300:
                 return _answer(status, data)
             if status != 503 or attempt == self._retries:
                 raise _error(status, data)
@@ -236,18 +263,81 @@ class Client:
             connection = self._connection = self._connect()
         try:
             connection.request(method, address, body, headers)
-            response = connection.getresponse()
-            waits = response.getheader("Retry-After", "1")
-            return response.status, float(waits) if waits.isdigit() else 1.0, response.read()
+            with connection.getresponse() as response:  # where all of it is read, the connection is kept
+                waits = response.getheader("Retry-After", "1")
+                after_s = float(waits) if waits.isascii() and waits.isdigit() else 1.0
+                return response.status, after_s, self._read(response)
         except (OSError, HTTPException, UnicodeError) as error:
             self.close()
-            place = self._host if self._port is None else f"{self._host}:{self._port}"
             raise ServiceError(
-                f"The service at {place} did not answer: {error or type(error).__name__}."
+                f"The service at {self._place} did not answer: {error or type(error).__name__}."
             ) from error
         except BaseException:
             self.close()  # in the middle of an answer
             raise
+
+    @property
+    def _place(self) -> str:
+        return self._host if self._port is None else f"{self._host}:{self._port}"
+
+    def _read(self, response: HTTPResponse) -> bytes:
+        """Return the body of an answer, which may neither be too long nor come too slowly."""
+        parts: list[bytes] = []
+        left, end = self._max_answer, time.monotonic() + self._timeout_s
+        while part := response.read1(min(_PIECE, left + 1)):
+            parts.append(part)
+            left -= len(part)
+            if left < 0:
+                raise self._too_long()
+            if time.monotonic() > end:
+                raise TimeoutError(f"the answer was not there after {self._timeout_s:g} s")
+        if response.length:  # the connection has ended before
+            raise IncompleteRead(b"", response.length)
+        data = b"".join(parts)
+        if data.count(b"[") + data.count(b"{") > _MOST_LISTS:
+            raise ServiceError(
+                f"The service at {self._place} answers with more than {_MOST_LISTS:,} lists and objects.",
+                "too_long",
+            )
+        return data
+
+    def _too_long(self) -> ServiceError:
+        return ServiceError(
+            f"The service at {self._place} answers with more than {self._max_answer:,} bytes; ask for less at a "
+            "time, or give the client a larger `max_answer`.",
+            "too_long",
+        )
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Raise an error of this package where an answer is not what the service answers."""
+        try:
+            yield
+        except _NOT_AN_ANSWER as error:
+            raise ServiceError(
+                f"The answer of {self._place} is not that of a mihash service: {error!s:.200}.", "internal"
+            ) from error
+
+    def _events(self, response: HTTPResponse) -> Iterator[tuple[int | None, Event]]:
+        """Yield server-sent events with their ids."""
+        name, data, number = "message", "", None
+        while raw := response.readline(self._max_answer + 1):
+            if len(raw) + len(data) > self._max_answer:
+                raise self._too_long()
+            line = raw.decode().rstrip("\r\n")
+            if not line:
+                if data:
+                    yield number, Event(name, _answer(response.status, data.encode()))
+                name, data, number = "message", "", None
+                continue
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                data += value
+            elif field == "id" and value.isascii() and value.isdigit():
+                number = int(value[:_DIGITS])
 
 
 def _is_plain(text: str) -> bool:
@@ -278,7 +368,12 @@ def _request(address: str, vectors: Any, given: dict[str, Any], raw: bool) -> tu
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, default=_plain).encode()
+    try:
+        return json.dumps(value, default=_plain).encode()
+    except InvalidInput:
+        raise
+    except (ValueError, TypeError, RecursionError) as error:  # a name that is no text, a list within itself
+        raise InvalidInput(f"This cannot be sent as JSON: {error!s:.200}.") from error
 
 
 def _plain(value: Any) -> Any:
@@ -289,7 +384,11 @@ def _plain(value: Any) -> Any:
 
 
 def _listed(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else list(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if not isinstance(value, Iterable):
+        raise InvalidInput(f"Several values are expected, in a list; got {value!r:.80}.")
+    return list(value)
 
 
 def _in_path(key: Key) -> str:
@@ -305,7 +404,7 @@ def _in_path(key: Key) -> str:
 def _answer(status: int, data: bytes) -> dict[str, Any]:
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise _error(status, data)
@@ -316,27 +415,7 @@ def _error(status: int, data: bytes) -> MIHashError:
     try:
         about = json.loads(data)["error"]
         code, message = str(about["code"]), str(about["message"])
-    except (ValueError, LookupError, TypeError):
+    except _NOT_AN_ANSWER:
         code, message = "internal", f"The service answered {status}: {data[:200]!r}."
     kind = _ERRORS.get(code)
     return ServiceError(message, code, status) if kind is None else kind(message)
-
-
-def _events(response: HTTPResponse) -> Iterator[tuple[int | None, Event]]:
-    """Yield server-sent events with their ids."""
-    name, data, number = "message", "", None
-    for raw in response:
-        line = raw.decode().rstrip("\r\n")
-        if not line:
-            if data:
-                yield number, Event(name, json.loads(data))
-            name, data, number = "message", "", None
-            continue
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            data += value
-        elif field == "id" and value.isdigit():
-            number = int(value)
