@@ -2,6 +2,7 @@
 
 ``python -m soak crash`` kills a process that works on an index and compares what is left with a plain dictionary;
 ``python -m soak concurrency`` checks every answer of threads that search while versions change;
-``python -m soak latency`` times a paced client; ``python -m soak service`` loads a service over HTTP. Each takes
-``--help``. A failure has exit status 1.
+``python -m soak latency`` times a paced client; ``python -m soak service`` loads a service over HTTP;
+``python -m soak hostile`` sends it requests that are made to hold it up. Each takes ``--help``. A failure has
+exit status 1.
 """

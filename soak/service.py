@@ -86,9 +86,9 @@ class Shown(NamedTuple):
 
 
 @contextmanager
-def served(folder: str) -> Iterator[str]:
+def served(folder: str, *options: str) -> Iterator[str]:
     """Serve an index from a process of its own, and give the address."""
-    words = [sys.executable, "-m", "mihash", "serve", folder, "--port", "0"]
+    words = [sys.executable, "-m", "mihash", "serve", folder, "--port", "0", *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()

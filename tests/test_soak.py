@@ -39,6 +39,12 @@ def test_a_service_under_load():
     assert int(rehashes[1]) >= 3
 
 
+def test_a_service_under_attack():
+    printed = soak("hostile", "--items", 3000, "--seconds", 8, "--timeout", 2, "--longest", 20)
+    assert "Faults: 0" in printed
+    assert "504" in printed  # filters were stopped, not only refused
+
+
 def test_latency_is_measured_and_not_judged():
     printed = soak("latency", "--items", 2000, "--samples", 30)
     assert "during a rehash" in printed

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .distances import Distances
-from .errors import InvalidInput, NotReady, StoreError, UnknownName
+from .errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from .evaluation import Recall, evaluate
 from .journal import Journal
 from .mapping import HashMapping
@@ -65,6 +65,7 @@ class OnlineIndex:
         self._table = table
         self._writing = threading.RLock()
         self._closed = False
+        self._unwritten: StoreError | None = None  # why decisions are only in memory
         try:
             text = table.setting("options")
             if text is None:
@@ -294,9 +295,13 @@ class OnlineIndex:
         """Tell of each key whether it is stored."""
         return self._table.contains(keys)
 
-    def metadata(self, keys: ArrayLike) -> list[dict[str, Any] | None]:
-        """Return the metadata of several items; None for those that have none or are not stored."""
-        return self._table.metadata(keys)
+    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
+        """Return the metadata of several items; None for those that have none or are not stored.
+
+        Where it is more than ``max_bytes`` bytes of JSON in all, `InvalidInput` is raised and nothing decoded.
+        """
+        most = None if max_bytes is None else validation.integer("max_bytes", max_bytes, minimum=0)
+        return self._table.metadata(keys, most)
 
     def position(self, source: str) -> int | None:
         """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
@@ -386,7 +391,7 @@ class OnlineIndex:
 
     def stats(self) -> dict[str, Any]:
         """Return the state of the index in numbers."""
-        self._journal.flush()
+        self._write_decisions()
         edition, stream = self._table.edition, self._journal.known
         with self._table.database.read() as connection:
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
@@ -411,6 +416,7 @@ class OnlineIndex:
             "paused": bool(self._table.setting("paused")),
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
             "learning_error": None if stream is None else stream.trouble,
+            "write_error": None if self._unwritten is None else str(self._unwritten),
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
         } | self._table.about()
 
@@ -432,11 +438,7 @@ class OnlineIndex:
             after = validation.integer("after", after, minimum=-1, maximum=2**62)
         if limit is not None:
             limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
-        if not self.read_only:
-            if self._journal.known is None:
-                with self._writing:
-                    self._ready()  # after a crash, decisions since the last acceptance are made again
-            self._journal.flush()
+        self._write_decisions(replay=True)
         return self._journal.decisions(after, limit)
 
     def versions(self) -> list[dict[str, Any]]:
@@ -637,6 +639,21 @@ class OnlineIndex:
         except StoreError as error:
             self._journal.forget()
             warnings.warn(f"{_STORED}: {error}", RuntimeWarning, stacklevel=3)
+
+    def _write_decisions(self, replay: bool = False) -> None:
+        """Write decisions that are only in memory; where the disk takes nothing, who reads sees those before."""
+        if self.read_only:
+            return
+        try:
+            if replay and self._journal.known is None:
+                with self._writing:
+                    self._ready()  # after a crash, decisions since the last acceptance are made again
+            self._journal.flush()
+            self._unwritten = None
+        except CorruptStore:
+            raise
+        except StoreError as error:
+            self._unwritten = error
 
     def _build_first(self) -> None:
         """Build the first version at once: queries must not wait for it."""

@@ -11,7 +11,7 @@ from over_http import OPTIONS, Caller, rows
 def running(tmp_path_factory):
     """Make a service of a new index, ready, to be used in a `with`."""
 
-    def make(folder=None, token=None, limits=None, **options):
+    def make(folder=None, token=None, limits=None, cors_origins=(), **options):
         place = folder or tmp_path_factory.mktemp("served") / "index"
 
         def opening():
@@ -19,7 +19,7 @@ def running(tmp_path_factory):
                 return mihash.OnlineIndex.open(place)
             return mihash.OnlineIndex.create(place, **(OPTIONS | options))
 
-        made = Running(opening, limits=limits, token=token)
+        made = Running(opening, limits=limits, token=token, cors_origins=cors_origins)
         made.folder = place
         return made
 

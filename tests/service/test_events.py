@@ -11,6 +11,7 @@ import pytest
 from mihash.client import Client
 from mihash.service import Limits, events
 from mihash.service.problems import Problem
+from mihash.tables import versions
 from over_http import Caller, rows
 
 
@@ -79,6 +80,35 @@ def test_what_happens_is_told(running):
         new = listened(service.url, lambda found: len(found) > 2, after=len(whole) - 1)
         assert numbers(new) == []
         assert numbers(listened(service.url, lambda found: len(found) > 1)) == []
+
+
+def test_a_clock_that_is_set_back_loses_no_version(running, monkeypatch):
+    X, y = rows(200)
+    with running(theta=float("inf")) as service:
+        call = Caller(service).ready()
+        call.post("/v1/items", {"vectors": X.tolist(), "labels": y.tolist()})
+        index = service.service.index
+        index.wait()
+        first = call.get("/v1/history?limit=1").body["decisions"][0]["number"]
+        monkeypatch.setattr(versions, "now", lambda: "2001-01-01T00:00:00.000+00:00")
+
+        def rehash():
+            time.sleep(0.7)
+            call.post("/v1/rehash")
+
+        thread = threading.Thread(target=rehash)
+        thread.start()
+
+        def told(found):
+            return [event.data["number"] for event in found if event.name == "version"]
+
+        found = listened(service.url, lambda found: bool(told(found)) or len(found) > 12)
+        thread.join()
+        index.wait()
+        assert told(found) == [index.version]
+        assert index.version > first
+        resumed = listened(service.url, lambda found: len(numbers(found)) > 0, after=first)
+        assert told(resumed)[-1] == index.version  # who comes back hears of it, too
 
 
 def test_the_header_resumes(served):

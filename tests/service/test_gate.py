@@ -4,6 +4,7 @@ import pytest
 
 from mihash.errors import InvalidInput, StoreError
 from mihash.service import read_token
+from mihash.service.cors import Cors
 from mihash.service.server import bind
 from over_http import Caller
 
@@ -76,6 +77,78 @@ def test_other_sites_do_not_reach_an_open_service(served, headers, status):
     answer = served("GET", "/v1/stats", headers=headers)
     assert answer.status == status
     assert status == 200 or answer.code == "forbidden"
+
+
+@pytest.mark.parametrize("address", OPEN)
+def test_a_proxy_that_names_another_host_shows_the_page(served, address):
+    """A browser sends the page's own scripts with an Origin, which is the proxy's."""
+    assert served("GET", address, headers={"Origin": "https://photos.example"}).status == 200
+    assert served("GET", address, headers={"Host": "evil.example"}).code == "forbidden"
+
+
+def test_who_is_refused_is_told_what_to_do(served):
+    answer = served("POST", "/v1/search", b"{}", headers={"Origin": "https://photos.example"})
+    assert (answer.status, answer.code) == (403, "forbidden")
+    assert "https://photos.example is not 127.0.0.1" in answer.message
+    assert "--cors-origin" in answer.message
+
+
+SITE, OTHER = "https://photos.example", "http://localhost:3000"
+
+
+@pytest.fixture(scope="module", params=[None, TOKEN])
+def shared(request, running, tmp_path_factory):
+    """A service that pages of two other sites may use."""
+    folder = tmp_path_factory.mktemp("shared") / "index"
+    with running(folder=folder, token=request.param, cors_origins=[SITE, f"{OTHER}/"]) as service:
+        yield Caller(service, request.param).ready()
+
+
+def test_pages_of_sites_that_are_named(shared):
+    for origin in (SITE, OTHER):
+        asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+        answer = Caller(shared.running)("OPTIONS", "/v1/search", headers=asked)  # a browser shows no token here
+        assert (answer.status, answer.body) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == origin
+        assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+        assert {"Authorization", "Content-Type"} <= set(answer.headers["Access-Control-Allow-Headers"].split(", "))
+        assert int(answer.headers["Access-Control-Max-Age"]) > 0
+        for address, status in (("/v1/stats", 200), ("/v1/items/nobody", 404), ("/health", 200)):
+            answer = shared("GET", address, headers={"Origin": origin})
+            assert answer.status == status
+            assert answer.headers["Access-Control-Allow-Origin"] == origin
+            assert answer.headers["Access-Control-Expose-Headers"] == "Retry-After"
+            assert answer.headers["Vary"] == "Origin"
+
+
+def test_pages_of_other_sites(shared):
+    evil = {"Origin": "https://evil.example"}
+    preflight = Caller(shared.running)(
+        "OPTIONS", "/v1/search", headers=evil | {"Access-Control-Request-Method": "POST"}
+    )
+    assert preflight.status in (401, 403)
+    for answer in (preflight, shared("GET", "/v1/stats", headers=evil), shared.get("/v1/stats")):
+        assert "Access-Control-Allow-Origin" not in answer.headers
+        assert answer.headers["Vary"] == "Origin"
+
+
+def test_pages_of_all_sites_only_with_a_token(running):
+    with running(token=TOKEN, cors_origins=["*"]) as service:
+        call = Caller(service, TOKEN).ready()
+        answer = call("GET", "/v1/stats", headers={"Origin": "https://anybody.example"})
+        assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, "https://anybody.example")
+        assert Caller(service)("GET", "/v1/stats", headers={"Origin": "https://anybody.example"}).status == 401
+    with pytest.raises(InvalidInput, match="only with a token"):
+        running(cors_origins=["*"])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["", "photos.example", "ftp://photos.example", "https://photos.example/a", "http://[::1", "https://", 5],
+)
+def test_origins_that_are_none(origin):
+    with pytest.raises(InvalidInput, match="An origin must be such as"):
+        Cors([origin])
 
 
 def test_addresses_and_methods_that_are_not_there(served):

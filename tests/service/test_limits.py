@@ -308,7 +308,7 @@ def test_a_large_add_holds_nobody_up(running, monkeypatch):
         learn = index.learn
         monkeypatch.setattr(index, "learn", lambda n: (time.sleep(0.3), learn(n))[1])
         answer = call.post(f"/v1/items?features={D}", X.tobytes(), kind=FLOATS)
-        assert answer.body == {"added": 3000, "keys": [0, 2999], "items": 3000}
+        assert answer.body == {"added": 3000, "first": 0, "last": 2999, "items": 3000}
         assert call("DELETE", "/v1/items/5").status == 200
         answer = call.post("/v1/search", {"vectors": [X[2999].tolist()], "rescore": 3000, "k": 1})
         assert answer.body["results"][0]["keys"] == [2999]
@@ -429,8 +429,19 @@ def test_only_so_many_connections(running):
             time.sleep(0.05)
 
 
+def test_a_body_of_two_lengths(small):
+    """A proxy may see its end elsewhere: it is refused, and the connection closed, so that nothing follows it."""
+    both = b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG"
+    found = raw(small, HEAD + both, then=b"ET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", wait_s=0.2)
+    assert found.startswith(b"HTTP/1.1 400")
+    assert b"connection: close" in found.lower()
+    assert b"not both" in found
+    assert found.count(b"HTTP/1.1 ") == 1
+    assert small.get("/health").status == 200
+
+
 def test_head(empty):
-    for address in ("/health", "/ready"):
+    for address in ("/", "/docs", "/page/page.js", "/openapi.json", "/health", "/ready"):
         text = f"HEAD {address} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         head, _, body = raw(empty, text.encode()).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")

@@ -1,15 +1,19 @@
 """The dashboard, in a real browser against the service in its demo mode."""
 
+import http.client
 import json
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +373,68 @@ def test_shards_are_shown_where_there_are_some(visit: Any) -> None:
         shards,
     )
     assert row == [False, "1 shard of 2 not up: 1.", "0", "disk-1", "up", "7", "1,200", "0", "2", "5.0 MB"]
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """A proxy as nginx is by default: the service is told its own name as the Host."""
+
+    upstream = ""
+
+    def do_GET(self) -> None:
+        """Pass a request on, and its answer back as it comes."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        headers = {name: value for name, value in self.headers.items() if name != "Host"}
+        connection = http.client.HTTPConnection(self.upstream, timeout=60)
+        connection.request(self.command, self.path, body, headers | {"Connection": "close"})
+        with connection.getresponse() as response:
+            self.send_response(response.status)
+            for name, value in response.getheaders():
+                if name not in ("transfer-encoding", "connection"):
+                    self.send_header(name, value)
+            self.end_headers()
+            with suppress(OSError):  # the browser has left
+                while part := response.read1(65_536):
+                    self.wfile.write(part)
+        connection.close()
+
+    do_POST = do_GET  # noqa: N815 -- the name that http.server calls
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def proxied(service: str) -> Iterator[str]:
+    """The address of the service as people see it from outside."""
+    handler = type("Passing", (Proxy,), {"upstream": service.removeprefix("http://").rstrip("/")})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_page_behind_a_proxy_that_rewrites_host(browser: Any, proxied: str) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(proxied)
+    _live(page)
+    page.fill("#query", "3")
+    page.click("#search button")
+    sync_api.expect(page.locator("#search-note")).to_contain_text("--cors-origin", timeout=PATIENCE_MS)
+    page.close()
+
+
+def test_a_page_that_is_refused_says_why(browser: Any, service: str) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    body = json.dumps({"error": {"code": "forbidden", "message": "Not from here."}})
+    page.route("**/v1/**", lambda route: route.fulfill(status=403, body=body, content_type="application/json"))
+    page.goto(service)
+    expected = "refused, trying again: Not from here."
+    sync_api.expect(page.locator("#status")).to_have_text(expected, timeout=PATIENCE_MS)
+    page.close()
 
 
 def test_the_page_names_no_other_host() -> None:

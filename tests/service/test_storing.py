@@ -31,7 +31,7 @@ def test_a_life(running):
     with running() as service:
         call = Caller(service).ready()
         answer = call.post("/v1/items", {"vectors": X[:300].tolist(), "labels": y[:300].tolist()})
-        assert (answer.status, answer.body) == (201, {"added": 300, "keys": [0, 299], "items": 300})
+        assert (answer.status, answer.body) == (201, {"added": 300, "first": 0, "last": 299, "items": 300})
         named = {"vectors": X[300:303].tolist(), "keys": ["a/b", "7", 1000], "metadata": [{"x": 1}, None, {}]}
         answer = call.post("/v1/items", named)
         assert answer.body == {"added": 3, "keys": ["a/b", "7", 1000], "items": 303}
@@ -58,14 +58,14 @@ def test_npy_of_every_number(empty, dtype):
     for array, version in ((X, (1, 0)), (np.asfortranarray(X), (2, 0))):
         first = empty.get("/v1/stats").body["items"]
         answer = empty.post("/v1/items", npy(array, version), kind=NPY)
-        assert answer.body == {"added": 3, "keys": [first, first + 2], "items": first + 3}
+        assert answer.body == {"added": 3, "first": first, "last": first + 2, "items": first + 3}
         assert empty.get(f"/v1/items/{first + 1}").body["vector"] == X[1].astype(float).tolist()
 
 
 def test_plain_floats(empty):
     X, _ = rows(5)
     answer = empty.post(f"/v1/items?features={D}", X.astype("<f4").tobytes(), kind=f"{FLOATS}; v=1")
-    assert answer.body == {"added": 5, "keys": [0, 4], "items": 5}
+    assert answer.body == {"added": 5, "first": 0, "last": 4, "items": 5}
     assert empty.get("/v1/items/4").body["vector"] == X[4].tolist()
 
 

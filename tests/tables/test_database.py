@@ -1,13 +1,15 @@
 import sqlite3
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, StoreLocked
+from mihash.errors import CorruptStore, DeadlineExceeded, InvalidInput, NotReady, StoreError, StoreLocked
 from mihash.tables.database import DATABASE, FORMAT, Database
+from mihash.tables.deadline import deadline
 from stored import numbers, put
 
 
@@ -326,3 +328,37 @@ def test_vacuuming_gives_room_back(folder, database):
     database.vacuum()
     assert numbers(database) == [0]
     assert sum(file.stat().st_size for file in folder.iterdir()) < 600_000
+
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def test_a_read_is_stopped_at_the_deadline(database):
+    begin = time.monotonic()
+    late = pytest.raises(DeadlineExceeded, match="took longer than it may")
+    with late, deadline(begin + 0.2), database.read() as connection:
+        connection.execute(ENDLESS).fetchone()
+    assert time.monotonic() - begin < 10
+    with deadline(time.monotonic() - 1):
+        with pytest.raises(DeadlineExceeded), database.read():
+            pass
+        with deadline(time.monotonic() + 60), database.read() as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(DeadlineExceeded), database.read():
+            pass
+    with database.read() as connection:  # the same connection, without one
+        assert connection.execute("SELECT count(*) FROM setting").fetchone()[0] > 0
+
+
+def test_a_deadline_is_that_of_one_thread(database):
+    found = []
+
+    def look():
+        with database.read() as connection:
+            found.append(connection.execute("SELECT 1").fetchone())
+
+    with deadline(time.monotonic() - 1):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert found == [(1,)]

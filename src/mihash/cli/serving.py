@@ -50,6 +50,27 @@ def serve(
         int | None, typer.Option(help="Searches at a time.", show_default="one a core, 2 to 8")
     ] = None,
     waiting: Annotated[int, typer.Option(help="Changes that may wait; one more is refused as busy.")] = 32,
+    max_metadata: Annotated[
+        float, typer.Option(metavar="KB", help="The largest metadata of an item, in KiB of JSON.")
+    ] = 64,
+    max_answer_metadata: Annotated[
+        float, typer.Option(metavar="MB", help="The most metadata of one answer, in MiB of JSON.")
+    ] = 32,
+    max_features: Annotated[
+        int, typer.Option(metavar="N", help="The widest vectors that an index without items takes.")
+    ] = 16_384,
+    max_conditions: Annotated[
+        int, typer.Option(metavar="N", help="The most conditions of a filter, at most 500.")
+    ] = 100,
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="A site whose pages may use the service, such as https://photos.example; again for more. With a "
+            "token also '*', for all.",
+            show_default="none",
+        ),
+    ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="In place of PATH, a new index that is fed from a data set.")
     ] = False,
@@ -85,7 +106,6 @@ def serve(
     """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # searches share the cores among them; read when NumPy is loaded
-    from .. import validation
     from ..errors import InvalidInput
     from ..service import Limits, read_token
     from ..service import serve as served
@@ -100,8 +120,16 @@ def serve(
         _check_free(path)
     token = os.environ.get(_TOKEN) if token_file is None else read_token(token_file)
     given = {} if searchers is None else {"searchers": searchers}
-    n_bytes = int(validation.number("max_body", max_body, above=0) * 2**20)
-    limits = Limits(max_body=n_bytes, timeout_s=timeout, waiting_writes=waiting, **given)
+    limits = Limits(
+        max_body=_n_bytes("--max-body", max_body, 2**20),
+        timeout_s=timeout,
+        waiting_writes=waiting,
+        item_metadata=_n_bytes("--max-metadata", max_metadata, 2**10),
+        answer_metadata=_n_bytes("--max-answer-metadata", max_answer_metadata, 2**20),
+        features=max_features,
+        conditions=max_conditions,
+        **given,
+    )
     with ExitStack() as stack:
         replay: Replay | None = None
         if path is None:
@@ -123,9 +151,16 @@ def serve(
             limits=limits,
             token=token or None,
             background=replay,
+            cors_origins=cors_origin or (),
             announce=lambda url: say(f"Serving {what} at {url} (page) and {url}/docs. Stop with Ctrl-C."),
         )
     note("Closed; everything that was acknowledged is on the disk." if path is not None else "Closed.")
+
+
+def _n_bytes(option: str, value: float, unit: int) -> int:
+    from .. import validation
+
+    return int(validation.number(option, value, above=0) * unit)
 
 
 def _check_free(path: Path) -> None:

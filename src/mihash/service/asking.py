@@ -9,10 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
 from ..index import OnlineIndex
+from ..tables.filters import compile_filter
 from ..tables.keys import Key
 from .answers import respond, to_json
 from .bodies import JSON, media_type
 from .items import checked, vectors_of
+from .limits import Limits
 from .problems import Problem
 from .service import Service
 from .shapes import Found, SearchBody, SearchOptions, SearchQuery
@@ -40,8 +42,13 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
     service = service_of(request)
     kind = media_type(request)
     async with service.bodies.read(request) as body:
-        vectors, key, wanted = await service.read(lambda index: _question(index, kind, body.data, query), body)
-        return respond(await service.search(lambda index: _answer(service, index, vectors, key, wanted), body))
+        vectors, key, wanted = await service.read(
+            lambda index: _question(service, index, kind, body.data, query), body
+        )
+        filtered = wanted.where is not None
+        return respond(
+            await service.search(lambda index: _answer(service, index, vectors, key, wanted), body, filtered)
+        )
 
 
 def _answer(
@@ -67,27 +74,36 @@ def _answer(
         part = max(1, compared // len(index))
         message = f"{n:,} queries are too many for {len(index):,} items: ask in parts of {part:,}."
         raise Problem(422, "invalid_input", message)
-    found = _search(index, vectors, own, wanted, most)
+    found = _search(index, vectors, own, wanted, service.limits)
     service.metrics.queries.add(n)
     return to_json(found)
 
 
 def _question(
-    index: OnlineIndex, kind: str, body: bytes, query: SearchQuery
+    service: Service, index: OnlineIndex, kind: str, body: bytes, query: SearchQuery
 ) -> tuple[NDArray[np.float32] | None, Key | None, SearchOptions]:
     """Return the queries, or the key of the stored item that is one, and the options."""
     if kind == JSON:
         if query.model_fields_set:
             raise Problem(422, "invalid_input", "With JSON the options stand in the body, not in the address.")
-        wanted = SearchBody.model_validate_json(body)
-        return None if wanted.vectors is None else checked(index, wanted.vectors), wanted.key, wanted
-    vectors = vectors_of(index, kind, body, query.features)
+        asked = SearchBody.model_validate_json(body)
+        _check_filter(asked, service.limits)
+        return None if asked.vectors is None else checked(service, index, asked.vectors), asked.key, asked
+    vectors = vectors_of(service, index, kind, body, query.features)
     given: dict[str, Any] = query.model_dump(exclude_none=True, exclude={"features"})
     if query.where is not None:
         given["where"] = _filter(query.where)
     if query.metadata is not None:
         given["metadata"] = query.metadata == "true"
-    return vectors, None, SearchOptions(**given)
+    wanted = SearchOptions(**given)
+    _check_filter(wanted, service.limits)
+    return vectors, None, wanted
+
+
+def _check_filter(wanted: SearchOptions, limits: Limits) -> None:
+    """Refuse a filter before it waits for its turn."""
+    if wanted.where is not None:
+        compile_filter(wanted.where, limits.conditions)
 
 
 def _filter(text: str) -> Any:
@@ -98,13 +114,14 @@ def _filter(text: str) -> Any:
 
 
 def _search(
-    index: OnlineIndex, vectors: NDArray[np.float32], own: Key | None, wanted: SearchOptions, most: int
+    index: OnlineIndex, vectors: NDArray[np.float32], own: Key | None, wanted: SearchOptions, limits: Limits
 ) -> dict[str, Any]:
     spare = int(own is not None)  # it is found first, and left out
     rescore = wanted.rescore + spare if wanted.rescore else 0
     hits = index.search(vectors, wanted.k + spare, wanted.where, rescore, wanted.radius)
-    if wanted.radius is not None and sum(len(keys) for keys in hits.keys) > most:
-        raise Problem(422, "invalid_input", f"More than {most:,} items are so near: take a smaller radius.")
+    if wanted.radius is not None and sum(len(keys) for keys in hits.keys) > limits.results:
+        message = f"More than {limits.results:,} items are so near: take a smaller radius."
+        raise Problem(422, "invalid_input", message)
     results: list[dict[str, Any]] = []
     for keys, distances in zip(hits.keys, hits.distances, strict=True):
         found = list(zip(keys.tolist(), distances.tolist(), strict=True))
@@ -112,7 +129,8 @@ def _search(
             found = [pair for pair in found if pair[0] != own][: wanted.k if wanted.radius is None else None]
         results.append({"keys": [key for key, _ in found], "distances": [far for _, far in found]})
     if wanted.metadata:
-        told = iter(index.metadata([key for result in results for key in result["keys"]]))
+        found_keys = [key for result in results for key in result["keys"]]
+        told = iter(index.metadata(found_keys, limits.answer_metadata))
         for result in results:
             result["metadata"] = list(islice(told, len(result["keys"])))
     answer = {"version": hits.version if hits.version >= 0 else None, "results": results}

@@ -25,6 +25,10 @@ __all__ = ["FLOATS", "JSON", "NPY", "Bodies", "Body", "media_type", "read_floats
 JSON, NPY, FLOATS = "application/json", "application/x-npy", "application/octet-stream"
 
 
+_LISTS = 100_000
+_LISTS_OF_A_ROW = 4  # a vector, a label, metadata, and one within
+
+
 def media_type(request: Request) -> str:
     """Return the type of a body that is taken, or refuse it."""
     given = request.headers.get("content-type", "")
@@ -114,7 +118,17 @@ class Bodies:
         except TimeoutError:
             message = f"The body was not there after {limits.body_s:g} s; nothing was done with it."
             raise Problem(408, "timeout", message, {"Connection": "close"}) from None
-        return b"".join(parts)
+        data = b"".join(parts)
+        if media_type(request) == JSON:
+            self._check_lists(data)
+        return data
+
+    def _check_lists(self, data: bytes) -> None:
+        """Refuse JSON of so many lists that all of Python stands still while it is read: there is one lock."""
+        most = max(_LISTS, _LISTS_OF_A_ROW * self._limits.rows)
+        if data.count(b"[") + data.count(b"{") > most:
+            message = f"A body of JSON may hold at most {most:,} lists and objects; send the rows in parts."
+            raise Problem(413, "too_large", message)
 
     def _too_large(self, most: int) -> Problem:
         message = f"A body must be at most {most:,} bytes; send the rows in parts."

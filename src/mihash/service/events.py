@@ -30,10 +30,13 @@ Facts = dict[str, Any]
 
 
 class _Place(NamedTuple):
-    """How far a listener is: the number of a decision, and when the last version was published."""
+    """How far a listener is: the number of a decision, and which versions it knows.
+
+    A clock can be set back, so the time of a version does not say whether it is new.
+    """
 
     decision: int
-    version: str
+    versions: frozenset[tuple[int, str]]
 
 
 class Feed:
@@ -52,6 +55,7 @@ class Feed:
         self._news = asyncio.Event()
         self._decisions: deque[Facts] = deque(maxlen=_RECENT)
         self._versions: deque[Facts] = deque(maxlen=_RECENT)
+        self._known: frozenset[tuple[int, str]] = frozenset()  # versions that are, or were, in that list
         self._version: int | None = None  # the newest version that is known
         self._stats, self._n_stats = b"", 0
 
@@ -85,13 +89,15 @@ class Feed:
         def look(index: OnlineIndex) -> tuple[list[Facts], list[Facts] | None, int | None, bytes | None]:
             decisions = index.history(limit=1) if last is None else index.history(after=last, limit=_AT_ONCE)
             number = index.version
-            versions = index.versions()[-_RECENT:] if number != version else None
+            versions = index.versions() if number != version else None
             return decisions, versions, number, self._told(index) if with_stats else None
 
         decisions, versions, self._version, stats = await self._service.look(look)
         self._decisions.extend(decisions)
         if versions is not None:
-            self._versions = deque(sorted(versions, key=lambda each: str(each["at"])), maxlen=_RECENT)
+            new = [each for each in versions if _name(each) not in self._known]
+            self._versions.extend(sorted(new, key=lambda each: str(each["at"])))
+            self._known = frozenset(map(_name, versions))
         if stats is not None:
             self._stats, self._n_stats = stats, self._n_stats + 1
         if decisions or versions or stats is not None:
@@ -111,14 +117,17 @@ class Feed:
         """Return how a stream begins, and where."""
         begin = f"retry: {_RETRY_MS}\n\n".encode() + self._told(index)
         newest = index.history(limit=1)
-        published = index.versions()
-        place = _Place(
-            newest[-1]["number"] if newest else -1, max((str(each["at"]) for each in published), default="")
-        )
+        published, answers = index.versions(), index.version
+        place = _Place(newest[-1]["number"] if newest else -1, frozenset(map(_name, published)))
         if after is None or after >= place.decision:
             return begin, place
         last = index.history(after=after - 1, limit=1) if after >= 0 else []
-        missed = [each for each in published if not last or each["at"] >= last[0]["at"]]
+        since = last[0]["at"] if last else ""
+        missed = [
+            each
+            for each in published
+            if each["number"] >= after or each["at"] >= since or each["number"] == answers
+        ]
         told = b"".join(_message("version", each) for each in missed[-_RECENT:])
         return begin + told, place._replace(decision=after)
 
@@ -144,10 +153,10 @@ class Feed:
                 while decisions := await self._after(place.decision):
                     yield b"".join(_message("decision", each, each["number"]) for each in decisions)
                     place = place._replace(decision=decisions[-1]["number"])
-                versions = [each for each in self._versions if each["at"] > place.version]
+                versions = [each for each in self._versions if _name(each) not in place.versions]
                 if versions:
                     yield b"".join(_message("version", each) for each in versions)
-                    place = place._replace(version=versions[-1]["at"])
+                    place = place._replace(versions=place.versions.union(map(_name, versions)))
                 if self._n_stats > n_stats:
                     n_stats = self._n_stats
                     yield self._stats
@@ -164,6 +173,11 @@ class Feed:
         if recent and recent[0]["number"] <= number + 1:
             return [each for each in recent if each["number"] > number][:_AT_ONCE]
         return await self._service.look(lambda index: index.history(after=number, limit=_AT_ONCE))
+
+
+def _name(version: Facts) -> tuple[int, str]:
+    """Return what tells a version from others; one that is published again has another time."""
+    return version["number"], version["at"]
 
 
 def _message(name: str, value: Facts, number: int | None = None) -> bytes:

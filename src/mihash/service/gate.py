@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .cors import Cors
 from .problems import Problem, answer, problem_of
 from .service import Service
 
@@ -51,19 +52,25 @@ class Gate:
             return
         begin, started = time.perf_counter(), False
 
+        asked = Headers(scope=scope)
+
         async def sending(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
+                self._service.cors.tell(asked.get("origin"), headers)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         try:
-            self._check(scope)
-            await self._app(scope, receive, sending)
+            _check_length(asked)
+            preflight = self._service.cors.preflight(scope["method"], asked)
+            if preflight is None:
+                self._check(asked, scope["path"])
+            await (preflight or self._app)(scope, receive, sending)
         except ClientDisconnect:
             scope["mihash.code"] = "disconnected"
         except Exception as error:
@@ -80,12 +87,14 @@ class Gate:
             if address != "/v1/events":
                 self._service.metrics.answered(address, time.perf_counter() - begin, scope.get("mihash.code"))
 
-    def _check(self, scope: Scope) -> None:
-        headers, path = Headers(scope=scope), scope["path"]
+    def _check(self, headers: Headers, path: str) -> None:
         token = self._service.token
+        is_open = path in _OPEN or path.startswith(_OPEN_BELOW)
         if token is None:
-            _check_origin(headers)
-        elif path not in _OPEN and not path.startswith(_OPEN_BELOW):
+            _check_host(headers)
+            if not is_open:  # a browser says its origin of the page's own scripts too, which a proxy makes another
+                _check_origin(headers, self._service.cors)
+        elif not is_open:
             _check_token(headers, token)
 
 
@@ -97,13 +106,28 @@ def _check_token(headers: Headers, token: str) -> None:
         raise Problem(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
 
-def _check_origin(headers: Headers) -> None:
-    host, origin = headers.get("host", ""), headers.get("origin")
+def _check_length(headers: Headers) -> None:
+    """Refuse a body whose end a proxy may see elsewhere than this service does (RFC 9112, section 6.3)."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        message = "Send Content-Length or Transfer-Encoding, not both."
+        raise Problem(400, "invalid_input", message, {"Connection": "close"})
+
+
+def _check_host(headers: Headers) -> None:
+    host = headers.get("host", "")
     if host and not is_loopback(_split(f"//{host}").hostname or ""):
         message = "Without a token the service answers only as localhost; give it one to serve under another name."
         raise Problem(403, "forbidden", message)
-    if origin is not None and _split(origin).netloc != host:
-        raise Problem(403, "forbidden", "Pages of other sites may not use this service.")
+
+
+def _check_origin(headers: Headers, cors: Cors) -> None:
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if origin is not None and _split(origin).netloc != host and not cors.allows(origin):
+        message = (
+            f"Pages of other sites may not use this service: {origin:.80} is not {host:.80}. Behind a proxy, or "
+            "for pages of your own, see --cors-origin in docs/service.md."
+        )
+        raise Problem(403, "forbidden", message)
 
 
 def _split(address: str) -> SplitResult:

@@ -10,6 +10,8 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from .. import validation
 from ..errors import UnknownName
 from ..index import OnlineIndex
+from ..tables.filters import encode_metadata
+from ..tables.items import EncodedMetadata
 from ..tables.keys import Key, readings
 from .answers import respond, to_json
 from .bodies import FLOATS, JSON, media_type, read_floats, read_npy
@@ -56,7 +58,7 @@ async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response
     async with service.bodies.read(request) as body:
 
         def read(index: OnlineIndex) -> tuple[NDArray[np.float32], dict[str, Any]]:
-            found = _items(index, kind, body.data, query)
+            found = _items(service, index, kind, body.data, query)
             n, most = len(found[0]), service.limits.rows
             if n > most:
                 raise Problem(422, "invalid_input", f"A request may add {most:,} rows; got {n:,}: send in parts.")
@@ -67,34 +69,53 @@ async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response
 
 
 def _items(
-    index: OnlineIndex, kind: str, body: bytes, query: AddQuery
+    service: Service, index: OnlineIndex, kind: str, body: bytes, query: AddQuery
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
     if kind != JSON:
-        return vectors_of(index, kind, body, query.features), {}
+        return vectors_of(service, index, kind, body, query.features), {}
     if query.features is not None:
         raise Problem(422, "invalid_input", f"`features` is for {FLOATS}; with JSON leave it out.")
     items = ItemsBody.model_validate_json(body)
-    more = {"y": items.labels, "keys": items.keys, "metadata": items.metadata}
-    return checked(index, items.vectors), more
+    more = {"y": items.labels, "keys": items.keys, "metadata": _metadata(items, service.limits.item_metadata)}
+    return checked(service, index, items.vectors), more
 
 
-def vectors_of(index: OnlineIndex, kind: str, body: bytes, n_features: int | None) -> NDArray[np.float32]:
+def _metadata(items: ItemsBody, most: int) -> list[EncodedMetadata | None] | None:
+    """Return the metadata of items as texts, made before the one writer is asked for, which need not wait then."""
+    if items.metadata is None:
+        return None
+    found: list[EncodedMetadata | None] = []
+    for place, each in enumerate(items.metadata):
+        text = encode_metadata(each)
+        if text is not None and (n_bytes := len(text.encode())) > most:
+            message = f"`metadata[{place}]` must be at most {most:,} bytes of JSON; got {n_bytes:,}."
+            raise Problem(422, "invalid_input", message)
+        found.append(None if text is None else EncodedMetadata(text))
+    return found
+
+
+def vectors_of(
+    service: Service, index: OnlineIndex, kind: str, body: bytes, n_features: int | None
+) -> NDArray[np.float32]:
     """Return the vectors of a raw body, of the width that the index has."""
-    return checked(index, read_floats(body, n_features) if kind == FLOATS else read_npy(body))
+    return checked(service, index, read_floats(body, n_features) if kind == FLOATS else read_npy(body))
 
 
-def checked(index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
-    """Return vectors of the width that the index has."""
-    snapshot = index.snapshot
-    return validation.features("vectors", vectors, None if snapshot is None else snapshot.n_features)
+def checked(service: Service, index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
+    """Return vectors of the width that the index has; the first may have any width up to a limit."""
+    snapshot, most = index.snapshot, service.limits.features
+    found = validation.features("vectors", vectors, None if snapshot is None else snapshot.n_features)
+    if snapshot is None and found.shape[1] > most:
+        message = f"`vectors` must have at most {most:,} features; got {found.shape[1]:,}."
+        raise Problem(422, "invalid_input", message)
+    return found
 
 
-def _add(
-    service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]
-) -> dict[str, Any]:
+def _add(service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]) -> bytes:
     keys = service.add(index, vectors, **more)
     numbered = more.get("keys") is None
-    return {"added": len(keys), "keys": [keys[0], keys[-1]] if numbered else keys, "items": len(index)}
+    named = {"first": keys[0], "last": keys[-1]} if numbered else {"keys": keys}
+    return to_json({"added": len(keys), **named, "items": len(index)})
 
 
 @router.get(

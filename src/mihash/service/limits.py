@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .. import validation
+from ..tables.filters import MAX_CONDITIONS
 
 __all__ = ["Limits"]
 
@@ -28,11 +29,11 @@ class Limits:
     bodies
         How many such bodies are held at a time, all requests together.
     searchers
-        How many searches run at a time.
+        How many searches run at a time, and as many again with a filter.
     waiting_searches, waiting_writes
         How many searches, and how many changes, wait for their turn; one more is refused as busy.
     timeout_s
-        How long a request may wait for the index.
+        How long a request may wait for the index; a search is stopped then.
     body_s
         How long a client may take to send a body.
     header_s, stall_s
@@ -50,6 +51,12 @@ class Limits:
         How many connections are served; to one more, all but events and checks of health is refused as busy.
     compared
         The most codes that the queries of one request may be compared with.
+    item_metadata, answer_metadata
+        The largest metadata of one item, and of all items of one answer, in bytes of JSON.
+    features
+        The widest vectors that an index without items takes.
+    conditions
+        The most conditions of a filter.
     """
 
     max_body: int = 32 * MiB
@@ -68,6 +75,10 @@ class Limits:
     piece: int = 500
     connections: int = 256
     compared: int = 20_000_000_000
+    item_metadata: int = 64 << 10
+    answer_metadata: int = 32 * MiB
+    features: int = 16_384
+    conditions: int = 100
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -76,4 +87,6 @@ class Limits:
             if each.name.endswith("_s"):
                 validation.number(each.name, value, above=0)
             else:
-                validation.integer(each.name, value, minimum=0 if each.name.startswith("waiting") else 1)
+                most = MAX_CONDITIONS if each.name == "conditions" else None
+                least = 0 if each.name.startswith("waiting") else 1
+                validation.integer(each.name, value, minimum=least, maximum=most)

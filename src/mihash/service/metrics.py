@@ -93,6 +93,8 @@ class Metrics:
                 ("paused", "Whether none may be."),
             ):
                 yield from _single(f"mihash_{name}", "gauge", text, int(stats[name]))
+            text = "1 while decisions cannot be written, for example because the disk is full."
+            yield from _single("mihash_write_failing", "gauge", text, int(stats["write_error"] is not None))
             yield from _shards(stats.get("shards", ()))
         yield from _single("mihash_rows_total", "counter", "Rows that were added.", self.rows.total)
         yield from _single("mihash_queries_total", "counter", "Queries that were answered.", self.queries.total)

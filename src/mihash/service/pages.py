@@ -14,12 +14,14 @@ _PAGE, _MANUAL = Path(__file__).parent / "page", Path(__file__).parent / "manual
 _FRESH = {"Cache-Control": "no-cache"}
 
 
+@router.head("/")
 @router.get("/")
 async def dashboard() -> Response:
     """Return the dashboard."""
     return FileResponse(_PAGE / "index.html", headers=_FRESH)
 
 
+@router.head("/docs")
 @router.get("/docs")
 async def described() -> Response:
     """Return the page that shows /openapi.json."""

@@ -1,6 +1,7 @@
 """What can go wrong with a request, as one JSON shape: ``{"error": {"code": ..., "message": ...}}``."""
 
 import json
+import logging
 import math
 from typing import Any
 
@@ -9,7 +10,17 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
-from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, PartialFailure, StoreLocked, UnknownName
+from ..errors import (
+    DeadlineExceeded,
+    DuplicateKey,
+    InvalidInput,
+    MIHashError,
+    NotReady,
+    PartialFailure,
+    StoreError,
+    StoreLocked,
+    UnknownName,
+)
 from .wording import worded
 
 __all__ = ["CODES", "Problem", "answer", "busy", "handle", "problem_of"]
@@ -37,8 +48,10 @@ _NAMED: tuple[tuple[type[MIHashError], int, str], ...] = (
     (UnknownName, 404, "unknown_key"),
     (InvalidInput, 422, "invalid_input"),
     (NotReady, 409, "not_ready"),
+    (DeadlineExceeded, 504, "timeout"),
     (MIHashError, 500, "internal"),
 )
+_log = logging.getLogger("mihash.service")
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -104,6 +117,10 @@ async def handle(request: Request, error: Exception) -> Response:
     """Answer an error that a route has raised, and leave its code where it is counted."""
     problem = problem_of(error)
     request.scope["mihash.code"] = problem.code
+    if isinstance(error, StoreError):
+        problem.message = request.app.state.service.without_paths(problem.message)
+    if problem.status == 500:
+        _log.error("%s %s failed: %s", request.method, request.url.path, error)
     if "Allow" in problem.headers:  # of one route; another may have the same address
         address = getattr(request.scope.get("route"), "path", None)
         problem.headers["Allow"] = request.app.state.methods.get(address, problem.headers["Allow"])

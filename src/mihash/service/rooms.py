@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from ..tables.deadline import deadline
 from .bodies import Body
 from .problems import Problem, busy
 
@@ -16,6 +17,7 @@ __all__ = ["Room"]
 
 Result = TypeVar("Result")
 
+_LOST = "Its result is lost; ask for less at a time."
 _MEMORY = 0.2  # how much the last job counts in the mean of their seconds
 
 _log = logging.getLogger("mihash.service")
@@ -24,9 +26,10 @@ _log = logging.getLogger("mihash.service")
 class _Job:
     """Something to do; what it holds is let go as soon as it is done or given up."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], until: float | None) -> None:
         self.future: Future[Any] = Future()
         self.work: Callable[[], Any] | None = work
+        self.until = until
         self.future.add_done_callback(self._let_go)
 
     def _let_go(self, _: "Future[Any]") -> None:
@@ -46,6 +49,8 @@ class Room:
         How many wait; one more is refused as busy.
     changes
         Whether jobs change something: they are waited for at the end, where others are abandoned.
+    stops
+        Whether a job that takes too long is stopped; only those that just read may be.
     between
         A piece of long work, done after each job and while there is none; returns whether more of it is left. It
         ends when the room is closed.
@@ -64,11 +69,12 @@ class Room:
         n_threads: int,
         n_waiting: int,
         changes: bool = False,
+        stops: bool = False,
         between: Callable[[], bool] = lambda: False,
     ) -> None:
         self._between = between
         self.name, self._n_threads, self._most = name, n_threads, n_threads + n_waiting
-        self._changes, self._closed = changes, False
+        self._changes, self._stops, self._closed = changes, stops, False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []  # of no executor: Python would wait for those when it exits
         self._lock = threading.Lock()
@@ -80,9 +86,9 @@ class Room:
         """How many jobs run or wait."""
         return self._inside
 
-    def enter(self, work: Callable[[], Result]) -> "Future[Result]":
+    def enter(self, work: Callable[[], Result], timeout_s: float | None = None) -> "Future[Result]":
         """Have a job done in its turn, or raise where too many wait."""
-        job = _Job(work)
+        job = _Job(work, time.monotonic() + timeout_s if self._stops and timeout_s is not None else None)
         with self._lock:
             if self._closed:
                 raise busy("The service is closing.")
@@ -103,7 +109,7 @@ class Room:
 
         The body that it works on counts as held for as long as it does, even where nobody waits any more.
         """
-        future = self.enter(work)
+        future = self.enter(work, timeout_s)
         if body is not None:
             body.needed_until(future)
         waiting = asyncio.wrap_future(future)
@@ -115,7 +121,7 @@ class Room:
             raise Problem(
                 504, "timeout", f"The {self.name} did not begin within {timeout_s:g} s: nothing was done."
             )
-        still = "It is still made." if self._changes else "Its result is lost; ask for less at a time."
+        still = "It is still made." if self._changes else _LOST
         raise Problem(504, "timeout", f"The {self.name} took more than {timeout_s:g} s. {still}")
 
     def close(self) -> None:
@@ -155,7 +161,8 @@ class Room:
         if work is None or not job.future.set_running_or_notify_cancel():
             return
         try:
-            result = self._timed(work)
+            with deadline(job.until):
+                result = self._timed(work)
         except BaseException as error:  # as executors do: it is raised where the result is asked for
             job.future.set_exception(error)
         else:

@@ -3,7 +3,7 @@
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -136,6 +136,7 @@ def serve(
     limits: Limits | None = None,
     token: str | None = None,
     background: Background | None = None,
+    cors_origins: Sequence[str] = (),
     announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005 -- nobody listens
 ) -> None:
     """Serve an index until SIGINT or SIGTERM, then answer what was accepted and close it.
@@ -152,12 +153,14 @@ def serve(
         What clients must show.
     background
         What works on the index beside the requests.
+    cors_origins
+        The sites whose pages may use the service, such as ``"https://photos.example"``.
     announce
         Called with the address, once it is listened on.
     """
     token = None if token is None else _checked(token, "The token")
-    listening = bind(host, port, token)
-    _Server(Service(opening, limits, token, background), listening, announce).run_until_stopped()
+    service = Service(opening, limits, token, background, cors_origins)
+    _Server(service, bind(host, port, token), announce).run_until_stopped()
 
 
 class Running:
@@ -187,9 +190,10 @@ class Running:
         limits: Limits | None = None,
         token: str | None = None,
         background: Background | None = None,
+        cors_origins: Sequence[str] = (),
     ) -> None:
         token = None if token is None else _checked(token, "The token")
-        self.service = Service(opening, limits, token, background)
+        self.service = Service(opening, limits, token, background, cors_origins)
         self._listening = threading.Event()
         socket_ = bind(host, port, token)
         self._server = _Server(self.service, socket_, lambda _: self._listening.set())

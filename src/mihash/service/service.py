@@ -3,16 +3,19 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InvalidInput
 from ..index import OnlineIndex
+from ..tables.database import DATABASE
 from ..tables.keys import Key
 from .bodies import Bodies, Body
+from .cors import Cors
 from .events import Feed
 from .limits import Limits
 from .metrics import Metrics
@@ -26,7 +29,8 @@ Work = Callable[[OnlineIndex], Result]
 
 _log = logging.getLogger("mihash.service")
 _WAITING_LOOKS = 64
-_SMALL = 65_536  # bytes of a body that are read at once
+_ERRORS = ("rehash_error", "learning_error", "write_error")
+_SMALL = 32_768  # bytes of a body that are read at once; a hundredth of a second at worst
 
 
 class Background(Protocol):
@@ -55,6 +59,8 @@ class Service:
         What clients must show; None where everybody may.
     background
         What works on the index beside the requests.
+    cors_origins
+        The sites whose pages may use the service.
     """
 
     def __init__(
@@ -63,17 +69,31 @@ class Service:
         limits: Limits | None = None,
         token: str | None = None,
         background: Background | None = None,
+        cors_origins: Sequence[str] = (),
     ) -> None:
         self._opening, self._background = opening, background
         self.limits = limits = limits or Limits()
-        self.token = token
+        self.token, self.cors = token, Cors(cors_origins)
+        if self.cors.allows_all and token is None:
+            raise InvalidInput(
+                "Pages of all sites may use a service only with a token: give it one, or name them."
+            )
         self.bodies, self.metrics, self.feed = Bodies(limits), Metrics(), Feed(self)
         self.writing = Room("change", 1, limits.waiting_writes, changes=True, between=self._learn)
-        self.searching = Room("search", limits.searchers, limits.waiting_searches)
+        self.searching = Room("search", limits.searchers, limits.waiting_searches, stops=True)
+        # a filter may look at the metadata of every item: searches without one do not wait for those with one
+        self.filtering = Room("search with a filter", limits.searchers, limits.waiting_searches, stops=True)
         self.looking = Room("look", 2, _WAITING_LOOKS)
         self.measuring = Room("measurement", 1, _WAITING_LOOKS)
         self.reading = Room("body to be read", 1, _WAITING_LOOKS)
-        self._rooms = (self.writing, self.searching, self.looking, self.measuring, self.reading)
+        self._rooms = (
+            self.writing,
+            self.searching,
+            self.filtering,
+            self.looking,
+            self.measuring,
+            self.reading,
+        )
         self._row_s = 0.0  # that learning from a row took, the last time
         self._index: OnlineIndex | None = None
         self._state = "opening"
@@ -105,9 +125,9 @@ class Service:
         """Have the index changed, one change after the other."""
         return await self._run(self.writing, work, body)
 
-    async def search(self, work: Work[Result], body: Body | None = None) -> Result:
+    async def search(self, work: Work[Result], body: Body | None = None, filtered: bool = False) -> Result:
         """Have the index searched."""
-        return await self._run(self.searching, work, body)
+        return await self._run(self.filtering if filtered else self.searching, work, body)
 
     async def read(self, work: Work[Result], body: Body) -> Result:
         """Have a body read: a small one here, a large one in a thread, so that nothing else waits for it."""
@@ -151,7 +171,11 @@ class Service:
 
     def stats(self, index: OnlineIndex) -> dict[str, Any]:
         """Return the state of index and service in numbers."""
-        return index.stats() | {
+        found = index.stats()
+        for name in _ERRORS:
+            if found[name] is not None:
+                found[name] = self.without_paths(found[name])
+        return found | {
             "seen": index.seen or 0,
             "behind": index.behind,
             "uptime_s": round(self.metrics.uptime_s, 3),
@@ -159,6 +183,13 @@ class Service:
             "options": asdict(index.options),
             "note": None if self._background is None else self._background.note,
         }
+
+    def without_paths(self, message: str) -> str:
+        """Return a message without the folder that the index is in, which is no business of a client."""
+        if self._index is None:
+            return message
+        folder = self._index.folder
+        return message.replace(str(folder / DATABASE), "the index").replace(str(folder), "the index")
 
     def waiting(self) -> dict[str, int]:
         """Return how many requests are in each room."""

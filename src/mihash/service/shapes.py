@@ -151,9 +151,9 @@ class Added(BaseModel):
     """What was stored; it is on the disk."""
 
     added: int
-    keys: list[int | str] = Field(
-        description="The keys that were given, or the first and the last running number."
-    )
+    keys: list[int | str] | None = Field(default=None, description="The keys that were given.")
+    first: int | None = Field(default=None, description="Without keys, the running number of the first item.")
+    last: int | None = Field(default=None, description="Without keys, that of the last one.")
     items: int = Field(description="How many items there are now.")
 
 
@@ -230,6 +230,7 @@ class Stats(BaseModel):
     paused: bool
     rehash_error: str | None
     learning_error: str | None
+    write_error: str | None = Field(description="Why decisions wait in memory: the disk is full, for one.")
     bytes_on_disk: int
     shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")
     seen: int

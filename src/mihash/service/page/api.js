@@ -76,11 +76,13 @@ async function* messages(body, alive) {
   }
 }
 
-// Follow the events for ever; `on.open` is awaited at each connection, `on.lost` is called when one ends.
+// Follow the events for ever; `on.open` is awaited at each connection, `on.lost` is called when one ends, with the
+// message of a service that refuses it.
 export async function follow(on) {
   for (let wait_s = 1; ; wait_s = Math.min(2 * wait_s, LONGEST_WAIT_S)) {
     const stop = new AbortController();
     let watchdog;
+    let refused = null;
     const alive = () => {
       clearTimeout(watchdog);
       watchdog = setTimeout(() => stop.abort(), SILENCE_MS);
@@ -93,12 +95,13 @@ export async function follow(on) {
         wait_s = 1;
         on.message(message.name, message.data);
       }
-    } catch {
+    } catch (error) {
       // whatever it was, the next connection shows whether it still is
+      if (error instanceof Refused && error.status !== 503) refused = error.message;
     }
     clearTimeout(watchdog);
     stop.abort();
-    on.lost();
+    on.lost(refused);
     await new Promise((resolve) => setTimeout(resolve, 1000 * wait_s));
   }
 }

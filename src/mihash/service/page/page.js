@@ -32,7 +32,7 @@ function about() {
   byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, theta, `a check every ${stats.interval} examples`, neighbors].join(", ") + ".";
   byId("note").hidden = !stats.note;
   byId("note").textContent = stats.note ?? "";
-  const trouble = stats.learning_error ?? stats.rehash_error;
+  const trouble = stats.learning_error ?? stats.rehash_error ?? stats.write_error;
   byId("alert").hidden = !trouble;
   byId("alert").textContent = trouble ?? "";
 }
@@ -115,7 +115,7 @@ follow({
     distances.refresh(state);
   },
   message: take,
-  lost: () => status("lost", "connection lost, trying again"),
+  lost: (refused) => status("lost", refused ? `refused, trying again: ${refused}` : "connection lost, trying again"),
 });
 redraw();
 distances.draw();
