@@ -545,3 +545,24 @@ def test_the_deepest_metadata_can_be_searched():
 def test_text_that_is_no_metadata(text):
     with pytest.raises(CorruptStore, match="must be a JSON object; got "):
         decode_metadata(text)
+
+
+def test_metadata_is_walked_over_once_whatever_the_names_are():
+    """A walk for each name would parse it each time, and keep hundreds of copies of it in memory."""
+    where = {"$or": [{f'"{i}': [1, "a", None]} for i in range(100)], "$not": {"\\": {">": 3}}, "plain": 1}
+    sql, _ = compile_filter(where)
+    assert sql.count("json_each(metadata)") == 1
+    assert "json_each(metadata)" not in compile_filter({"plain": 1})[0]
+
+
+def test_a_long_filter_is_refused_at_the_first_condition_too_many():
+    class Once:
+        """A filter that must not be looked at."""
+
+        def __repr__(self):
+            raise AssertionError
+
+    with pytest.raises(InvalidInput, match="at most 500 conditions"):
+        compile_filter({"$or": [{"$and": [{"a": 1}] * 400}] * 2 + [Once()]})
+    with pytest.raises(InvalidInput, match="at most 2 conditions; got 3 or more"):
+        compile_filter({"a": 1, "b": 2, "c": 3, "d": Once()}, max_conditions=2)
