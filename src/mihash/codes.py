@@ -12,7 +12,7 @@ from . import validation
 from .errors import InvalidInput
 from .kernels import jit, popcount
 
-__all__ = ["as_words", "hamming", "pack", "unpack"]
+__all__ = ["as_words", "bit_entropy", "hamming", "pack", "unpack"]
 
 
 def pack(bits: ArrayLike) -> NDArray[np.uint8]:
@@ -95,3 +95,17 @@ def _hamming(A: NDArray[np.uint64], B: NDArray[np.uint64]) -> NDArray[np.int32]:
             for j in range(m):
                 distances[i, j] += np.int32(popcount(word ^ B[j, w]))
     return distances
+
+
+def bit_entropy(codes: NDArray[np.uint8], n_bits: int) -> float:
+    """Return the mean entropy of the bits of packed codes: 1 where each halves the items, 0 where all are alike.
+
+    Examples
+    --------
+    >>> bit_entropy(pack([[0, 1], [1, 1]]), n_bits=2)
+    0.5
+    """
+    share = np.unpackbits(codes, axis=1, count=n_bits, bitorder="little").mean(axis=0)
+    sides = np.stack([share, 1 - share])
+    surprise = -np.log2(sides, where=sides > 0, out=np.zeros_like(sides))
+    return float((sides * surprise).sum(axis=0).mean())

@@ -36,6 +36,8 @@ from .trigger import Decision
 
 __all__ = ["OnlineIndex"]
 
+_DEGENERATE = 0.1  # of the entropy that a bit may have
+_FEW = 100  # rows that say nothing yet of the codes
 _STORED = "The rows are stored; what was learned from them was not, and will be learned again"
 
 
@@ -397,7 +399,7 @@ class OnlineIndex:
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         folder = self._table.database.folder
-        options = self._options
+        options, about = self._options, self._table.about()
         return {
             "items": len(self._table),
             "deleted": 0 if edition is None else edition.n_dead,
@@ -418,7 +420,8 @@ class OnlineIndex:
             "learning_error": None if stream is None else stream.trouble,
             "write_error": None if self._unwritten is None else str(self._unwritten),
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
-        } | self._table.about()
+            "warning": _degenerate(**about) if "bit_entropy" in about else None,
+        } | about
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Return every decision, with its gain, and for those that led to a version what that cost.
@@ -681,6 +684,16 @@ class OnlineIndex:
             self._rehashing.pause()
         else:
             self._rehashing.resume()
+
+
+def _degenerate(codes_sampled: int, codes_distinct: int, bit_entropy: float) -> str | None:
+    """Return what to say of codes that tell items hardly apart; None of others."""
+    if codes_sampled < _FEW or bit_entropy >= _DEGENERATE:
+        return None
+    return (
+        f"The codes are degenerate: {codes_sampled} rows share {codes_distinct} code(s), and the mean entropy of "
+        f"a bit is {bit_entropy:.2f} of 1. Look for outliers or constant features, then call rehash()."
+    )
 
 
 def _of(mapping: HashMapping, parameters: Mapping[str, Any] | None) -> tuple[int, str, bool]:

@@ -230,6 +230,10 @@ class Stats(BaseModel):
     paused: bool
     rehash_error: str | None
     learning_error: str | None
+    warning: str | None = Field(description="What to know of the codes: that they tell items hardly apart.")
+    codes_sampled: int | None = Field(default=None, description="Rows that the next two numbers were counted on.")
+    codes_distinct: int | None = None
+    bit_entropy: float | None = Field(default=None, description="Mean over bits: 1 where each halves the rows.")
     write_error: str | None = Field(description="Why decisions wait in memory: the disk is full, for one.")
     bytes_on_disk: int
     shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")

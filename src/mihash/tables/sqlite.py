@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
+from ..codes import bit_entropy
 from ..errors import CorruptStore, InvalidInput, NotReady, UnknownName
 from ..mapping import HashMapping
+from ..search import as_codes
 from .answers import Answers, Hits, Question
 from .database import Database
 from .durable import DurableTable, Item
@@ -51,6 +53,7 @@ _RETRIES = 3
 
 Answer = TypeVar("Answer")
 _CODES_SAMPLED = 10_000
+_CODES_COUNTED = 2048
 
 
 class RowsElsewhere(NotReady):
@@ -521,6 +524,20 @@ class SQLiteTable(DurableTable):
         if self._edition is not None:
             self._edition = self._edition.purged()
         self.database.vacuum()
+
+    def about(self) -> dict[str, Any]:
+        """Return how much the codes tell, on a sample of the rows."""
+        edition = self.edition
+        if edition is None or not edition.n:
+            return {}
+        n_bits = edition.mapping.n_bits
+        rows = np.linspace(0, edition.n - 1, min(edition.n, _CODES_COUNTED)).astype(np.int64)
+        codes = as_codes(edition.columns[rows], n_bits)
+        return {
+            "codes_sampled": len(codes),
+            "codes_distinct": len(np.unique(codes, axis=0)),
+            "bit_entropy": bit_entropy(codes, n_bits),
+        }
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping; return how much.

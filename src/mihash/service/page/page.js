@@ -32,7 +32,7 @@ function about() {
   byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, theta, `a check every ${stats.interval} examples`, neighbors].join(", ") + ".";
   byId("note").hidden = !stats.note;
   byId("note").textContent = stats.note ?? "";
-  const trouble = stats.learning_error ?? stats.rehash_error ?? stats.write_error;
+  const trouble = stats.learning_error ?? stats.rehash_error ?? stats.write_error ?? stats.warning;
   byId("alert").hidden = !trouble;
   byId("alert").textContent = trouble ?? "";
 }
