@@ -10,6 +10,7 @@ import os
 NAMES = (
     "step",
     "quality",
+    "encode",
     "table",
     "ranking",
     "measure",
