@@ -42,7 +42,8 @@ class Machine:
 
     def run(self, *arguments, timeout=600):
         """Run Python in a process of that machine; return what it printed."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "NUMBA_CPU", "NPY_"))}
+        chosen = ("OPENBLAS_", "OMP_", "MKL_", "NUMBA_CPU", "NPY_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(chosen)}
         done = subprocess.run(
             [sys.executable, *map(str, arguments)],
             env=environment | {"PYTHONPATH": str(Path(__file__).parent)} | self.environment,
