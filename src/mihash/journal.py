@@ -20,6 +20,7 @@ from .mapping import HashMapping
 from .options import Options
 from .stream import Event, Stream
 from .tables.durable import DurableTable
+from .tables.seals import check_seals, seal_rows
 from .tables.versions import now, propose
 
 __all__ = ["CHECKPOINT_ROWS", "Journal"]
@@ -166,7 +167,7 @@ class Journal:
         del self._pending[: len(written)]
         self._table.store_codes(connection)
         if self._through >= 0 or self._stream.begun:
-            state = saved.dump(self._stream.state())
+            state = saved.dump(self._stream.state() | {"through": self._through})
             connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
             connection.execute(
                 "DELETE FROM checkpoint WHERE through NOT IN "
@@ -211,6 +212,9 @@ class Journal:
             cursor = connection.execute(query, (-1 if after is None else after, -1 if limit is None else limit))
             names = [each[0] for each in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor]
+            if rows:
+                numbers = [row["number"] for row in rows]
+                check_seals(connection, "decision", min(numbers), max(numbers))
         rows = rows[::-1] if after is None else rows
         return [row | {"accepted": bool(row["accepted"])} for row in rows]
 
@@ -237,17 +241,22 @@ class Journal:
                 "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*about, *qualities, decision.reason, now()),
             )
+            seal_rows(connection, "decision", [event.number])
             if event.mapping is not None:
                 propose(connection, event.number, event.mapping)
 
     def _restored(self) -> Stream:
         """Return the stream of the newest checkpoint that can be read; without one it begins at the first row."""
         with self._table.database.read() as connection:
+            check_seals(connection, "decision")
             rows = connection.execute("SELECT through, state FROM checkpoint ORDER BY through DESC").fetchall()
         for through, state in rows:
             stream = self._options.make_stream()
             try:
-                stream.restore(saved.load(state))
+                found = saved.load(state)
+                if found.pop("through", through) != through:
+                    raise CorruptStore("It was taken at another row.")
+                stream.restore(found)
             except MIHashError as error:
                 warnings.warn(
                     f"The checkpoint at row {through} is passed over: {error}", RuntimeWarning, stacklevel=4

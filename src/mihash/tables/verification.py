@@ -11,6 +11,7 @@ from ..search import as_columns
 from .database import Database
 from .edition import CODE_ROWS, Edition, read_codes
 from .items import check_items, removed_items
+from .seals import SEALED, check_seals
 from .segments import LabelKind, Segments
 from .settings import read_settings
 from .versions import mapping_of
@@ -73,7 +74,13 @@ def _items(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str
 
 
 def _versions(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> int:
-    numbers = [number for (number,) in connection.execute("SELECT number FROM version").fetchall()]
+    for relation in SEALED:
+        try:
+            check_seals(connection, relation)
+        except CorruptStore as error:
+            problems.append(str(error))
+    kept = "SELECT number FROM version WHERE length(mapping) > 0"
+    numbers = [number for (number,) in connection.execute(kept).fetchall()]
     for number in numbers:
         try:
             mapping = mapping_of(connection, number)
