@@ -30,6 +30,7 @@ from .tables.durable import DurableTable, Item
 from .tables.items import Metadata
 from .tables.keys import Key
 from .tables.opening import TABLES, create_table, open_table
+from .tables.seals import check_seals
 from .tables.settings import read_position, write_settings
 from .tables.versions import now, propose_newest, published_versions
 from .trigger import Decision
@@ -389,6 +390,7 @@ class OnlineIndex:
         self._journal.flush()
         edition, stream = self._table.edition, self._journal.known
         with self._table.database.read() as connection:
+            check_seals(connection, "version")
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         folder = self._table.database.folder

@@ -213,8 +213,9 @@ class Journal:
             names = [each[0] for each in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor]
             if rows:
-                numbers = [row["number"] for row in rows]
-                check_seals(connection, "decision", min(numbers), max(numbers))
+                ends = sorted((rows[0]["number"], rows[-1]["number"]))
+                check_seals(connection, "decision", *ends)
+                check_seals(connection, "version", *ends)
         rows = rows[::-1] if after is None else rows
         return [row | {"accepted": bool(row["accepted"])} for row in rows]
 
@@ -248,7 +249,6 @@ class Journal:
     def _restored(self) -> Stream:
         """Return the stream of the newest checkpoint that can be read; without one it begins at the first row."""
         with self._table.database.read() as connection:
-            check_seals(connection, "decision")
             rows = connection.execute("SELECT through, state FROM checkpoint ORDER BY through DESC").fetchall()
         for through, state in rows:
             stream = self._options.make_stream()
@@ -263,6 +263,8 @@ class Journal:
                 )
                 continue
             self._through, self._learned = through, 0
+            with self._table.database.read() as connection:
+                check_seals(connection, "decision", stream.n_events)
             return stream
         if rows and self._table.purged:
             raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")

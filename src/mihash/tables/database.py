@@ -26,7 +26,6 @@ from ..errors import (
 )
 from ..state import make_folder, sync_folder
 from .schema import check_schema, check_structure, complete, create_schema, has_settings
-from .seals import check_seals
 from .settings import write_settings
 
 try:
@@ -328,7 +327,6 @@ class Database:
         with self.read() as connection:
             check_schema(connection, self.path)
             check_structure(connection)
-            check_seals(connection, "version")
 
     def _format(self) -> Any:
         connection = self._reader().connection
@@ -467,7 +465,7 @@ def _translated(path: Path, reading: bool = False) -> Iterator[None]:
     except (TypeError, ValueError, LookupError, OverflowError) as error:
         if "INT_MAX" in str(error):
             raise TooLarge(_TOO_LARGE) from error
-        if not reading:
+        if not reading and not isinstance(error, UnicodeDecodeError):  # which is what the file holds
             raise
         raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
 

@@ -55,6 +55,7 @@ def propose_newest(connection: sqlite3.Connection, published: int | None) -> Non
 
 def waiting_version(connection: sqlite3.Connection) -> int | None:
     """Return the number of the version that is to be built next, None where there is none."""
+    check_seals(connection, "version")
     number: int | None = connection.execute("SELECT max(number) FROM version WHERE status = 'waiting'").fetchone()[
         0
     ]
