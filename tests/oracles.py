@@ -130,3 +130,13 @@ def nearest(query, codes, k):
     """The k nearest +-1 codes by (distance, id)."""
     ranked = sorted((hamming(query, code), i) for i, code in enumerate(codes))
     return ranked[:k]
+
+
+def ordered_bit(x, w, offset, unit=False):
+    """The bit of one linear function: the sign of a float64 sum in the order of the features."""
+    total, square = 0.0, 0.0
+    for value, weight in zip(x.tolist(), w.tolist(), strict=True):
+        total += value * weight
+        square += value * value
+    scale = square**0.5 if unit else 1.0
+    return offset > 0 if unit and scale == 0 else total + float(offset) * scale > 0

@@ -7,20 +7,9 @@ import threadpoolctl
 import mihash
 from mihash.errors import CorruptStore, InvalidInput
 from mihash.kernels import one_thread
-from mihash.mapping import KernelMapping, LinearMapping, mapping_from_state, multiply_rows
+from mihash.mapping import KernelMapping, LinearMapping, mapping_from_state
 
 rng = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize(("d", "b"), [(3, 1), (128, 32), (100, 20), (513, 37)])
-def test_a_code_depends_on_its_vector_alone(d, b):
-    X = rng.standard_normal((700, d)).astype(np.float32)
-    W = rng.standard_normal((d, b)).astype(np.float32)
-    whole = multiply_rows(X, W)
-    assert np.allclose(whole, X.astype(float) @ W, atol=1e-3)
-    for size in (1, 63, 64, 65, 300):
-        rows = rng.permutation(700)[:size]
-        assert np.array_equal(multiply_rows(X[rows], W), whole[rows])
 
 
 def test_one_thread_is_given_back():
@@ -38,7 +27,9 @@ def test_encode_is_the_sign_of_the_projection():
     X, W, offset = rng.standard_normal((9000, 20)), rng.standard_normal((20, 13)), rng.standard_normal(13)
     mapping = LinearMapping(W, offset)
     bits = X @ W + offset > 0
-    assert (mihash.unpack(mapping.encode(X), 13) == bits).mean() > 0.9999
+    clear = np.abs(X @ W + offset) > 1e-4
+    assert clear.mean() > 0.999
+    assert (mihash.unpack(mapping.encode(X), 13) == bits)[clear].all()
     assert (mapping.n_bits, mapping.n_features) == (13, 20)
     assert mapping.encode(np.zeros((0, 20))).shape == (0, 2)
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -16,6 +18,7 @@ def soak(*arguments):
     return done.stdout
 
 
+@pytest.mark.identity
 def test_an_index_survives_20_kills(tmp_path):
     printed = soak("crash", "--kills", 20, "--each", 4, "--seed", 11, "--folder", tmp_path)
     assert "20/20" in printed

@@ -38,7 +38,7 @@ class _Look:
         else:
             stale = np.flatnonzero(self.coded != origin)
         if len(stale) == n:
-            self.codes = np.packbits(reservoir.projected(self.mapping) > 0, axis=1, bitorder="little")
+            self.codes = self.mapping.signs(reservoir.X, reservoir.projected(self.mapping))
         elif len(stale):
             self.codes = self.codes.copy()
             self.codes[stale] = self.mapping.encode_rows(reservoir.X[stale])

@@ -5,6 +5,7 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 """
 
 import os
+import sqlite3
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -414,6 +415,7 @@ class OnlineIndex:
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
             "learning_error": None if stream is None else stream.trouble,
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+            "sqlite": sqlite3.sqlite_version,
         } | self._table.about()
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:

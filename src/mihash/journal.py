@@ -21,7 +21,8 @@ from .options import Options
 from .stream import Event, Stream
 from .tables.durable import DurableTable
 from .tables.seals import check_seals, seal_rows
-from .tables.versions import now, propose
+from .tables.versions import kept_mappings, mapping_of, now, propose
+from .trigger import Decision
 
 __all__ = ["CHECKPOINT_ROWS", "Journal"]
 
@@ -263,8 +264,6 @@ class Journal:
                 )
                 continue
             self._through, self._learned = through, 0
-            with self._table.database.read() as connection:
-                check_seals(connection, "decision", stream.n_events)
             return stream
         if rows and self._table.purged:
             raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")
@@ -272,11 +271,11 @@ class Journal:
         return self._options.make_stream()
 
     def _replay(self, stream: Stream) -> None:
-        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
+        """Learn from the rows after the checkpoint; what was decided on them is read from the log."""
         kind = self._table.label_kind
-        query = "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number"
-        with self._table.database.read() as connection:
-            asked = [row[0] for row in connection.execute(query, (stream.n_events,))]
+        log = self._log(stream.n_events)
+        stream.follow(event for event in log if event.mapping is not None or not event.decision.update)
+        asked = [event.seen for event in log if event.kind == "request"]
         for segment in self._table.rows_after(self._through):
             self._through = int(segment.ids[-1])
             if kind is not None and segment.labels is None:
@@ -292,3 +291,24 @@ class Journal:
                     asked.pop(0)
             self._learned += len(segment)
         self._pending.extend(stream.request() for _ in asked)
+
+    def _log(self, first: int) -> list[Event]:
+        """Return the decisions from number ``first`` on, each with the mapping of its version.
+
+        Mappings before the oldest checkpoint may be dropped. Where no checkpoint can be read, these decisions are
+        made again.
+        """
+        query = (
+            "SELECT number, kind, seen, accepted, reason, gain, current, snapshot FROM decision "
+            "WHERE number >= ? ORDER BY number"
+        )
+        events = []
+        with self._table.database.read() as connection:
+            check_seals(connection, "decision", first)
+            kept = kept_mappings(connection)
+            for number, kind, seen, accepted, reason, *qualities in connection.execute(query, (first,)).fetchall():
+                gain, current, snapshot = (float("nan") if each is None else each for each in qualities)
+                decision = Decision(bool(accepted), gain, reason, current, snapshot)
+                mapping = mapping_of(connection, number) if number in kept else None
+                events.append(Event(number, kind, seen, decision, mapping))
+        return events

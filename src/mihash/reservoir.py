@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .errors import InvalidInput, NotReady
+from .kernels import one_thread
 from .mapping import HashMapping
 from .neighbors import (
     FRACTION,
@@ -100,7 +101,8 @@ class Reservoir:
         for the same.
         """
         if self._projected is None or self._projected[0] is not mapping or self._projected[1] != self.seen:
-            self._projected = (mapping, self.seen, mapping.project(self.X))
+            with one_thread():  # a learner goes on from these values: their last bits must be repeatable
+                self._projected = (mapping, self.seen, mapping.project(self.X))
         return self._projected[2]
 
     def neighborhood_for(self, X: NDArray[np.float32], y: NDArray[Any] | None) -> Neighborhood | None:

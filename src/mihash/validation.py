@@ -101,10 +101,11 @@ def features(
     return matrix
 
 
-def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0) -> None:
+def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0, any_length: bool = False) -> None:
     """Refuse a matrix with a NaN, an infinity or a length beyond 1e15, naming the row, counted from ``first_row``.
 
-    The inner product of two longer vectors, and what is learned from it, may not fit into float32.
+    The inner product of two longer vectors, and what is learned from it, may not fit into float32. With
+    ``any_length`` they are taken: a code is only a matter of signs.
     """
     flat = matrix.ravel()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -116,6 +117,8 @@ def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0) -> None:
                 f"`{name}` must hold finite numbers; row {first_row + bad[0]} has a NaN or an infinity. "
                 "Remove or repair it."
             )
+        if any_length:
+            return
         long = np.flatnonzero(~(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64) < _LONGEST**2))
     if len(long):
         raise InvalidInput(

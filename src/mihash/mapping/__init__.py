@@ -8,7 +8,7 @@ from .base import HashMapping
 from .forest import ForestMapping
 from .kernel import GaussianKernel, KernelMapping
 from .kinds import mapping_from_state
-from .linear import LinearMapping, multiply_rows
+from .linear import LinearMapping
 from .network import NetworkMapping
 from .normalized import NormalizedMapping
 
@@ -21,5 +21,4 @@ __all__ = [
     "NetworkMapping",
     "NormalizedMapping",
     "mapping_from_state",
-    "multiply_rows",
 ]

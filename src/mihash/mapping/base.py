@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import InvalidInput
+from ..kernels import one_thread
 from ..state import State
+from .sums import Matrix
 
-__all__ = ["BLOCK_ROWS", "HashMapping", "Matrix", "frozen"]
+__all__ = ["HashMapping", "Matrix", "frozen"]
 
-Matrix = NDArray[np.float32]
-
-BLOCK_ROWS = 64
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 22
 
 
 class HashMapping(ABC):
@@ -44,7 +43,12 @@ class HashMapping(ABC):
 
     @abstractmethod
     def project(self, X: Matrix) -> Matrix:
-        """Return the real values (n, b) whose signs are the bits."""
+        """Return the real values (n, b) whose signs are the bits, up to rounding: last bits are BLAS's."""
+
+    def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+        """Return the packed codes of float32 vectors, all at once; ``projections`` are theirs, where at hand."""
+        values = self.project(X) if projections is None else projections
+        return np.packbits(values > 0, axis=1, bitorder="little")
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0."""
@@ -54,12 +58,14 @@ class HashMapping(ABC):
     def encode_rows(self, X: Matrix, check: bool = False) -> NDArray[np.uint8]:
         """Return the codes of float32 vectors of the right width, a chunk at a time while it is in the cache."""
         codes = np.empty((len(X), -(-self.n_bits // 8)), dtype=np.uint8)
-        rows = max(BLOCK_ROWS, _CHUNK_BYTES // (4 * self.n_features) // BLOCK_ROWS * BLOCK_ROWS)
-        for start in range(0, len(X), rows):
-            part = slice(start, start + rows)
-            if check:
-                validation.finite("X", X[part], start)
-            codes[part] = np.packbits(self.project(X[part]) > 0, axis=1, bitorder="little")
+        rows = max(64, _CHUNK_BYTES // (4 * self.n_features))
+        # One thread is faster for products of this size; the codes do not depend on it.
+        with one_thread(), np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(X), rows):
+                part = slice(start, start + rows)
+                if check:
+                    validation.finite("X", X[part], start, any_length=True)
+                codes[part] = self.signs(X[part])
         return codes
 
     @cached_property

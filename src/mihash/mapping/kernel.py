@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
+from . import sums
 from .base import HashMapping, Matrix, frozen
-from .linear import LinearMapping, multiply_rows
+from .linear import LinearMapping
 
 __all__ = ["GaussianKernel", "KernelMapping"]
 
@@ -71,8 +72,12 @@ class KernelMapping(HashMapping):
         return {"anchors": self._kernel.anchors, "width": self._kernel.width, **self._linear.arrays()}
 
     def project(self, X: Matrix) -> Matrix:
-        """Return k(X) W + offset, each row independent of the others to the last bit."""
+        """Return k(X) W + offset."""
         return self._linear.project(self._kernel.features(X))
+
+    def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+        """Return the codes: certified signs on the kernel map, which contains exp: the same on one machine."""
+        return self._linear.signs(self._kernel.features(X), projections)
 
 
 class GaussianKernel:
@@ -99,7 +104,7 @@ class GaussianKernel:
     def features(self, X: Matrix) -> Matrix:
         """Return k(x) for each row (n, anchors), each row independent of the others to the last bit."""
         Z = X - self._centre
-        squares = multiply_rows(Z, self._inner)
+        squares = sums.product(Z, self._inner)
         squares += np.einsum("ij,ij->i", Z, Z)[:, None]
         squares += self._squares
         np.maximum(squares, 0, out=squares)

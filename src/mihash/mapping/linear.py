@@ -1,43 +1,16 @@
-"""Linear hash functions (Sec. 3.2), and the product that they rest on."""
+"""Linear hash functions (Sec. 3.2)."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
-from ..kernels import one_thread
-from .base import BLOCK_ROWS, HashMapping, Matrix, frozen
+from .base import HashMapping, Matrix, frozen
+from .signs import LinearSigns
 
-__all__ = ["LinearMapping", "multiply_rows"]
-
-
-def multiply_rows(X: Matrix, W: Matrix) -> Matrix:
-    """Return X @ W so that a row of the result depends on that row of X and on W alone.
-
-    BLAS gives other last bits for other shapes and numbers of threads. So every product here has one shape, 64
-    rows, the last one padded with zeros, and one thread: a vector has the same projection alone, in a batch, or in
-    another order.
-
-    Examples
-    --------
-    >>> X, W = np.ones((70, 3), dtype=np.float32), np.eye(3, 2, dtype=np.float32)
-    >>> multiply_rows(X, W).shape
-    (70, 2)
-    """
-    n, d = X.shape
-    W = np.ascontiguousarray(W)
-    out = np.empty((n, W.shape[1]), dtype=np.float32)
-    whole = n - n % BLOCK_ROWS
-    with one_thread():
-        if whole:
-            blocks = np.ascontiguousarray(X[:whole]).reshape(-1, BLOCK_ROWS, d)
-            np.matmul(blocks, W, out=out[:whole].reshape(-1, BLOCK_ROWS, W.shape[1]))
-        if whole < n:
-            padded = np.zeros((BLOCK_ROWS, d), dtype=np.float32)
-            padded[: n - whole] = X[whole:]
-            out[whole:] = (padded @ W)[: n - whole]
-    return out
+__all__ = ["LinearMapping"]
 
 
 class LinearMapping(HashMapping):
@@ -94,7 +67,15 @@ class LinearMapping(HashMapping):
         return {"weights": self._weights, "offset": self._offset}
 
     def project(self, X: Matrix) -> Matrix:
-        """Return X W + offset, each row independent of the others to the last bit."""
-        projections = multiply_rows(X, self._weights)
+        """Return X W + offset."""
+        projections: Matrix = X @ self._weights
         projections += self._offset
         return projections
+
+    def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+        """Return the codes: certified signs, which depend on vector and mapping alone."""
+        return self._signs.encode(X, projections)
+
+    @cached_property
+    def _signs(self) -> LinearSigns:
+        return LinearSigns(self._weights, self._offset)

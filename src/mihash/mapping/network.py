@@ -1,6 +1,7 @@
 """A feed-forward network of plain arrays as hash functions: what VDSH learns. Encoding needs NumPy alone."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -8,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import InvalidInput
+from . import sums
 from .base import HashMapping, Matrix, frozen
-from .linear import multiply_rows
+from .linear import LinearMapping
 
 __all__ = ["NetworkMapping"]
 
@@ -92,14 +94,25 @@ class NetworkMapping(HashMapping):
         return named
 
     def project(self, X: Matrix) -> Matrix:
-        """Return the outputs of the last layer, each row independent of the others to the last bit."""
+        """Return the outputs of the last layer."""
+        return self._last.project(self._hidden(X))
+
+    def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+        """Return the codes: certified signs of the last layer."""
+        return self._last.signs(self._hidden(X), projections)
+
+    def _hidden(self, X: Matrix) -> Matrix:
+        """Return what goes into the last layer, each row independent of the others to the last bit."""
         values = X
-        for i, (W, c) in enumerate(zip(self._weights, self._offsets, strict=True)):
-            values = multiply_rows(values, W)
+        for W, c in zip(self._weights[:-1], self._offsets[:-1], strict=True):
+            values = sums.product(values, W)
             values += c
-            if i < len(self._weights) - 1:
-                values = ACTIVATIONS[self.activation](values)
+            values = ACTIVATIONS[self.activation](values)
         return values
+
+    @cached_property
+    def _last(self) -> LinearMapping:
+        return LinearMapping(self._weights[-1], self._offsets[-1])
 
     def distance(self, other: HashMapping) -> float:
         """Return the norm of the difference of the parameters; infinite for another architecture."""

@@ -1,5 +1,6 @@
 """A hash mapping that normalises features first (Sec. 4.1)."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -7,13 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 from ..state import State
+from . import sums
 from .base import HashMapping, Matrix, frozen
-from .linear import LinearMapping, multiply_rows
+from .linear import LinearMapping
+from .signs import LinearSigns
 
 __all__ = ["NormalizedMapping"]
 
-_FAR = 1000.0  # a centre so many times the spread away costs digits, unless it is subtracted first
-_SHORT = 1e-15
+_FAR = 30.0  # a centre so many times the spread away costs digits and time, unless it is subtracted first
 
 
 class NormalizedMapping(HashMapping):
@@ -50,9 +52,11 @@ class NormalizedMapping(HashMapping):
         if len(self.mean) != inner.n_features:
             raise InvalidInput(f"`mean` must have {inner.n_features} numbers; got {len(self.mean)}.")
         self._folded: LinearMapping | None = None
-        if isinstance(inner, LinearMapping) and np.linalg.norm(self.mean) * float(self.gain[0]) < _FAR:
+        if isinstance(inner, LinearMapping) and sums.lengths(self.mean[None])[0] * abs(float(self.gain[0])) < _FAR:
             weights = inner.weights.astype(np.float64) * float(self.gain[0])
-            self._folded = LinearMapping(weights, inner.offset - self.mean @ weights)
+            offset = inner.offset - sums.over_rows(self.mean[:, None] * weights)
+            with np.errstate(over="ignore"):  # `frozen` refuses what does not fit
+                self._folded = LinearMapping(weights, offset)
 
     @property
     def n_bits(self) -> int:
@@ -72,7 +76,7 @@ class NormalizedMapping(HashMapping):
     def normalize(self, X: Matrix) -> Matrix:
         """Return normalised features (n, d)."""
         if self.unit:
-            X = X * _inverse_lengths(X)[:, None]
+            X = sums.to_unit_length(X)
         return (X - self.mean) * self.gain
 
     def project(self, X: Matrix) -> Matrix:
@@ -81,10 +85,18 @@ class NormalizedMapping(HashMapping):
             return self.inner.project(self.normalize(X))
         if not self.unit:
             return self._folded.project(X)
-        projections = multiply_rows(X, self._folded.weights)
-        projections *= _inverse_lengths(X)[:, None]
-        projections += self._folded.offset
-        return projections
+        return self._folded.project(sums.to_unit_length(X))
+
+    def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+        """Return the codes; for a linear mapping, certified signs of the features as they are."""
+        if self._folded is None:
+            return self.inner.signs(self.normalize(X), projections)
+        return self._signs.encode(X, None if self.unit else projections)
+
+    @cached_property
+    def _signs(self) -> LinearSigns:
+        assert self._folded is not None
+        return LinearSigns(self._folded.weights, self._folded.offset, self.unit)
 
     def distance(self, other: HashMapping) -> float:
         """Return the distance of the inner mappings where the normalisation is the same, else infinity."""
@@ -97,12 +109,3 @@ class NormalizedMapping(HashMapping):
         """Return what `mapping_from_state` makes the mapping from."""
         own = {"mean": self.mean, "gain": self.gain, "unit": self.unit}
         return {"kind": self.kind, "inner": self.inner.state(), **own}
-
-
-def _inverse_lengths(X: Matrix) -> Matrix:
-    """Return 1 / ||x|| for each row, 0 for a row of zeros."""
-    lengths: Matrix = np.sqrt(np.einsum("ij,ij->i", X, X))
-    short = lengths < _SHORT
-    if short.any():  # their squares may be too small for float32
-        lengths[short] = np.sqrt(np.square(X[short], dtype=np.float64).sum(axis=1))
-    return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)

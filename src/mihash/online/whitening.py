@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mapping import multiply_rows
+from ..mapping import sums
 from ..state import State
 
 __all__ = ["Whitening"]
@@ -97,10 +97,10 @@ class Whitening:
         """
         Z = X - self.mean
         if len(self.damping):
-            parts = multiply_rows(Z, self.directions)
+            parts = sums.product(Z, self.directions)
             parts *= self.damping
-            Z -= multiply_rows(parts, self._back)
-        lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z))
+            Z -= sums.product(parts, self._back)
+        lengths = sums.lengths(Z).astype(np.float32)
         Z /= np.maximum(lengths, np.float32(_TINY))[:, None]
         return Z, np.maximum(lengths * np.float32(self.gain), np.float32(_TINY))
 

@@ -16,6 +16,7 @@ from .seals import check_seals, seal_rows
 __all__ = [
     "KEPT_MAPPINGS",
     "drop_mappings",
+    "kept_mappings",
     "mapping_of",
     "mark_published",
     "now",
@@ -110,13 +111,18 @@ def published_versions(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
+def kept_mappings(connection: sqlite3.Connection) -> list[int]:
+    """Return the numbers of the versions whose mappings were not dropped, in order."""
+    query = "SELECT number FROM version WHERE length(mapping) > 0 ORDER BY number"
+    return [number for (number,) in connection.execute(query)]
+
+
 def mapping_of(connection: sqlite3.Connection, number: int) -> HashMapping:
     """Return the mapping of a version."""
     check_seals(connection, "version", number, number)
     row = connection.execute("SELECT mapping, fingerprint FROM version WHERE number = ?", (number,)).fetchone()
     if row is None or not row[0]:
-        query = "SELECT number FROM version WHERE length(mapping) > 0 ORDER BY number"
-        known = ", ".join(str(each[0]) for each in connection.execute(query)) or "none"
+        known = ", ".join(map(str, kept_mappings(connection))) or "none"
         what = "There is no version" if row is None else "There is no mapping any more of version"
         raise UnknownName(f"{what} {number}; known: {known}.")
     mapping = mapping_from_state(saved.load(row[0]))
