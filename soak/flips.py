@@ -96,16 +96,19 @@ def run(arguments: argparse.Namespace) -> bool:
                 console.print(f"[red]Failed[/red] at flip {number}, seed {arguments.seed}: {flip}", soft_wrap=True)
                 console.print(str(failure), markup=False, soft_wrap=True)
                 console.print(f"Kept in {base / 'flipped'}; the sound index is {case.folder}.", soft_wrap=True)
-                _show(tally, time.perf_counter() - began)
+                _show(tally)
                 return False
             tally.setdefault(flip.relation, Counter())["noticed" if noticed else "no matter"] += 1
             progress.update(task, advance=1, description=f"{flip.relation:<24}")
     shutil.rmtree(base)
-    _show(tally, time.perf_counter() - began)
+    _show(tally)
+    n = sum(counts.total() for counts in tally.values())
+    console.print(f"Silent wrong answers: 0 in {n:,} flips; {time.perf_counter() - began:.0f} s.")
+    show_load()
     return True
 
 
-def _show(tally: dict[str, Counter[str]], seconds: float) -> None:
+def _show(tally: dict[str, Counter[str]]) -> None:
     table = Table(title="Flips by what they met", title_justify="left", title_style="bold")
     for column in ("table or index", "flips", "noticed", "every answer right"):
         table.add_column(column, justify="left" if column == "table or index" else "right")
@@ -116,8 +119,6 @@ def _show(tally: dict[str, Counter[str]], seconds: float) -> None:
     table.add_section()
     table.add_row("all", *(f"{n:,}" for n in (total.total(), total["noticed"], total["no matter"])))
     console.print(table)
-    console.print(f"Silent wrong answers: 0 in {total.total():,} flips; {seconds:.0f} s.")
-    show_load()
 
 
 def made(folder: Path, named: bool, seed: int) -> Case:

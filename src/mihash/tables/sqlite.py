@@ -488,8 +488,14 @@ class SQLiteTable(DurableTable):
     # Care
 
     def rows_after(self, last: int) -> Iterator[Segment]:
-        """Yield the rows after a sequence number, with their labels."""
-        return self.segments.after(last, self.label_kind, self.n_features or 0)
+        """Yield the rows after a sequence number, with their labels; raise at the end where some are not found."""
+        with self.database.read() as connection:
+            left = int(np.count_nonzero(self.segments.ids(connection) > last))
+        for segment in self.segments.after(last, self.label_kind, self.n_features or 0):
+            left -= len(segment)
+            yield segment
+        if left > 0:
+            raise CorruptStore(f"{left} rows after row {last} are not found. Run `verify`, or use a backup.")
 
     def tidy(self, connection: sqlite3.Connection) -> None:
         """Put small pieces together and drop old mappings, inside a transaction."""

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 KEPT_MAPPINGS = 16
-"""How many of the newest versions that have answered keep their mappings, for a rollback."""
+"""How many of the newest versions keep their mappings for a rollback, and of those that have answered."""
 
 
 def now() -> str:
@@ -75,13 +75,13 @@ def mark_published(connection: sqlite3.Connection, number: int, n_items: int, se
 def drop_mappings(connection: sqlite3.Connection, published: int | None, first: int | None = None) -> None:
     """Drop the mappings of old versions, inside a transaction.
 
-    Kept are those of the versions that answer or wait, of the newest of all, of the newest 16 that have answered,
-    and of every version from decision ``first`` on; by default from the first one that a replay may come to.
+    Kept are those of the versions that answer or wait, of the newest 16, of the newest 16 that have answered, and
+    of every version from decision ``first`` on; by default from the first one that a replay may come to.
     """
     query = (
         "SELECT number FROM version WHERE length(mapping) > 0 AND status <> 'waiting' AND number IS NOT ?1 "
-        "AND number < (SELECT max(number) FROM version) AND number NOT IN "
-        "(SELECT number FROM version WHERE items IS NOT NULL ORDER BY number DESC LIMIT ?2)"
+        "AND number NOT IN (SELECT number FROM version ORDER BY number DESC LIMIT ?2) "
+        "AND number NOT IN (SELECT number FROM version WHERE items IS NOT NULL ORDER BY number DESC LIMIT ?2)"
     )
     old = [number for (number,) in connection.execute(query, (published, KEPT_MAPPINGS))]
     if old:
@@ -108,7 +108,10 @@ def published_versions(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         "USING (number) WHERE v.items IS NOT NULL ORDER BY v.number"
     )
     names = [each[0] for each in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for row in rows:
+        check_seals(connection, "decision", row["number"], row["number"])
+    return rows
 
 
 def kept_mappings(connection: sqlite3.Connection) -> list[int]:
