@@ -1,6 +1,7 @@
 """Long runs that try to break the durable index: kills, searches amid rehashes, and how long a search then takes.
 
 ``python -m soak crash`` kills a process that works on an index and compares what is left with a plain dictionary;
+``python -m soak flips`` changes single bits of its file and asks everything;
 ``python -m soak concurrency`` checks every answer of threads that search while versions change;
 ``python -m soak latency`` times a paced client; ``python -m soak service`` loads a service over HTTP;
 ``python -m soak hostile`` sends it requests that are made to hold it up. Each takes ``--help``. A failure has

@@ -25,6 +25,12 @@ def test_an_index_survives_20_kills(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_flipped_bit_is_noticed_or_no_matter(tmp_path):
+    printed = soak("flips", "--flips", 60, "--seed", 5, "--folder", tmp_path)
+    assert "Silent wrong answers: 0 in 60 flips" in printed
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_answer_mixes_versions():
     size = ("--queries", 2000, "--items", 5000, "--rehashes", 5)
     printed = soak("concurrency", *size, "--modes", "steady", "busy")

@@ -5,6 +5,7 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 """
 
 import os
+import sqlite3
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ from .tables.durable import DurableTable, Item
 from .tables.items import Metadata
 from .tables.keys import Key
 from .tables.opening import TABLES, create_table, open_table
+from .tables.seals import check_seals
 from .tables.settings import read_position, write_settings
 from .tables.versions import now, propose_newest, published_versions
 from .trigger import Decision
@@ -396,6 +398,7 @@ class OnlineIndex:
         self._write_decisions()
         edition, stream = self._table.edition, self._journal.known
         with self._table.database.read() as connection:
+            check_seals(connection, "version")
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         folder = self._table.database.folder
@@ -420,6 +423,7 @@ class OnlineIndex:
             "learning_error": None if stream is None else stream.trouble,
             "write_error": None if self._unwritten is None else str(self._unwritten),
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+            "sqlite": sqlite3.sqlite_version,
             "warning": _degenerate(**about) if "bit_entropy" in about else None,
         } | about
 

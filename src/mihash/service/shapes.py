@@ -236,6 +236,7 @@ class Stats(BaseModel):
     bit_entropy: float | None = Field(default=None, description="Mean over bits: 1 where each halves the rows.")
     write_error: str | None = Field(description="Why decisions wait in memory: the disk is full, for one.")
     bytes_on_disk: int
+    sqlite: str = Field(description="The version of the SQLite library (docs/format.md).")
     shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")
     seen: int
     behind: int = Field(description="Rows that are stored and were not learned from yet.")
