@@ -2,25 +2,12 @@ import copy
 
 import numpy as np
 import pytest
-import threadpoolctl
 
 import mihash
 from mihash.errors import CorruptStore, InvalidInput
-from mihash.kernels import one_thread
 from mihash.mapping import KernelMapping, LinearMapping, mapping_from_state
 
 rng = np.random.default_rng(0)
-
-
-def test_one_thread_is_given_back():
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        with one_thread(), one_thread():
-            assert {
-                each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"
-            } == {1}
-        assert {each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"} == {
-            2
-        }
 
 
 def test_encode_is_the_sign_of_the_projection():
