@@ -45,7 +45,7 @@ def other():
 
 for other_leaves_first in (True, False):
     inside, leave, left = (threading.Event() for _ in range(3))
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=other, daemon=True)
     thread.start()
     inside.wait()
     with one_thread():
