@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -185,6 +187,43 @@ def test_codes_of_another_mapping_or_version_or_of_other_rows_are_not_taken(data
     assert loaded(database, edition)[0].n == 0
     with database.read() as connection:
         assert isinstance(read_codes(connection, Edition.empty(4, MAPPING), edition.ids)[1], CorruptStore)
+
+
+@pytest.mark.parametrize("ids", [[0, 1, 2, 4, 6], [0, 1, 3, 4, 5], [0, 2, 3, 4, 5]])
+def test_codes_of_other_rows_between_the_same_ends_are_not_taken(database, ids):
+    edition = filled(5, ids=np.array([0, 1, 2, 4, 5]))
+    stored(database, edition)
+    assert loaded(database, edition)[1] is None
+    again, damage = loaded(database, edition, np.array(ids))
+    assert isinstance(damage, CorruptStore)
+    assert again.n == 0
+
+
+def test_codes_with_a_missing_piece_are_read_up_to_there(database):
+    edition = filled(10)
+    stored(database, edition)
+    for n in (20, 30):
+        edition = edition.encoded(np.arange(n - 10, n), X[n - 10 : n])
+        stored(database, edition, n - 10)
+    with database.write() as connection:
+        connection.execute("DELETE FROM code WHERE first = 10")
+    again, damage = loaded(database, edition)
+    assert isinstance(damage, CorruptStore)
+    assert np.array_equal(again.codes(), MAPPING.encode(X[:10]))
+
+
+def test_digests_without_ids_are_accepted(database):
+    """Indexes that were compacted before ids were part of the digest."""
+    edition = filled(5, ids=np.array([0, 1, 2, 4, 5]))
+    stored(database, edition)
+    blob = MAPPING.encode(X[:5]).tobytes()
+    digest = hashlib.blake2b(f"3 {MAPPING.fingerprint} 0 5 5".encode() + blob, digest_size=16).digest()
+    with database.write() as connection:
+        assert connection.execute("SELECT digest FROM code").fetchall() != [(digest,)]
+        connection.execute("UPDATE code SET digest = ?", (digest,))
+    again, damage = loaded(database, edition)
+    assert damage is None
+    assert answers(again) == answers(edition)
 
 
 def test_distances_are_those_of_the_codes():

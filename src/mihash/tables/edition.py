@@ -167,11 +167,11 @@ def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) ->
     """Store the codes of all rows from ``start`` on, inside a transaction."""
     for begin in range(start, edition.n, CODE_ROWS):
         end = min(begin + CODE_ROWS, edition.n)
-        first, last, n = int(edition.ids[begin]), int(edition.ids[end - 1]), end - begin
+        ids = edition.ids[begin:end]
         blob = np.ascontiguousarray(edition.codes(begin, end)).tobytes()
         connection.execute(
             "INSERT OR REPLACE INTO code (version, first, last, n, digest, codes) VALUES (?, ?, ?, ?, ?, ?)",
-            (edition.version, first, last, n, _digest(edition, first, last, n, blob), blob),
+            (edition.version, int(ids[0]), int(ids[-1]), len(ids), _digest(edition, ids, blob), blob),
         )
 
 
@@ -186,8 +186,8 @@ def read_codes(
     n_bytes = -(-edition.mapping.n_bits // 8)
     for first, last, n, digest, blob in connection.execute(query, (edition.version,)):
         rows = ids[edition.n : edition.n + n]
-        sound = len(blob) == n * n_bytes and digest == _digest(edition, first, last, n, blob)
-        if not sound or len(rows) != n or not n or rows[0] != first or rows[-1] != last:
+        placed = n and len(rows) == n and (rows[0], rows[-1]) == (first, last)
+        if not placed or len(blob) != n * n_bytes or not _is_digest(digest, edition, rows, blob):
             return edition, CorruptStore(
                 f"The codes of version {edition.version} from row {first} on are damaged: their checksum is wrong."
             )
@@ -195,6 +195,13 @@ def read_codes(
     return edition, None
 
 
-def _digest(edition: Edition, first: int, last: int, n: int, blob: bytes) -> bytes:
+def _is_digest(digest: bytes, edition: Edition, ids: NDArray[np.int64], blob: bytes) -> bool:
+    """Tell whether codes are those of these rows; older indexes have digests without the ids."""
+    return any(digest == _digest(edition, ids, blob, with_ids) for with_ids in (True, False))
+
+
+def _digest(edition: Edition, ids: NDArray[np.int64], blob: bytes, with_ids: bool = True) -> bytes:
+    first, last, n = int(ids[0]), int(ids[-1]), len(ids)
     header = f"{edition.version} {edition.mapping.fingerprint} {first} {last} {n}".encode()
-    return hashlib.blake2b(header + blob, digest_size=16).digest()
+    gaps = with_ids and last - first + 1 != n  # without gaps, first and last say it all
+    return hashlib.blake2b(header + (ids.astype("<i8").tobytes() if gaps else b"") + blob, digest_size=16).digest()
