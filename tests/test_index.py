@@ -851,6 +851,61 @@ def test_a_damaged_checkpoint_is_passed_over(folder):
             assert index.current.fingerprint == fingerprint
 
 
+def test_a_damaged_checkpoint_is_passed_over_after_rows_were_purged(folder):
+    X, y = stream(900)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:600], y[:600])
+        index.delete(range(0, 600, 2))
+        index.compact()  # a replay from the first row is no longer possible
+        index.add(X[600:], y[600:])
+        fingerprint = index.current.fingerprint
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("UPDATE checkpoint SET state = zeroblob(9) WHERE through = 899")
+    connection.commit()
+    connection.close()
+    with mihash.OnlineIndex.open(folder) as index, pytest.warns(RuntimeWarning, match="row 899 is passed over"):
+        assert index.current.fingerprint == fingerprint
+
+
+def crashed(index, target):
+    """Copy an index as a kill would leave it, and return the copy, opened."""
+    index.wait()
+    shutil.copytree(index.folder, target)
+    return mihash.OnlineIndex.open(target)
+
+
+@pytest.mark.parametrize("n_requests", [1, 2])
+def test_requests_on_both_sides_of_a_checkpoint_are_replayed_once(folder, tmp_path, n_requests):
+    X, y = stream()
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:650], y[:650])
+        index.rehash()
+    with mihash.OnlineIndex.open(folder) as index:
+        for _ in range(n_requests):
+            index.rehash()
+        with crashed(index, tmp_path / "crashed") as again:
+            assert decisions(again) == decisions(index)
+            for each in (index, again):
+                each.add(X[650:], y[650:])
+            assert decisions(again) == decisions(index)
+            assert again.current.fingerprint == index.current.fingerprint
+        kinds = [row["kind"] for row in index.history()]
+        assert kinds.count("request") == 1 + n_requests
+        assert kinds[-1] == "trigger"
+
+
+def test_replayed_rows_count_towards_the_next_checkpoint(folder, tmp_path, monkeypatch):
+    X, y = stream(400)
+    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 300)
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X[:250], y[:250])
+        with crashed(index, tmp_path / "crashed") as again:
+            again.add(X[250:299], y[250:299])
+            assert again.verify()["checkpoints"] == 0
+            again.add(X[299:300], y[299:300])
+            assert again.verify()["checkpoints"] == 1
+
+
 def test_running_numbers_pass_over_keys_that_are_taken(folder):
     X, _ = stream(20)
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:

@@ -1,5 +1,9 @@
-"""What failed for want of shards is built once they are back; other failures wait for the next version."""
+"""When versions are built, and what is said of builds that failed.
 
+What failed for want of shards is built once they are back; other failures wait for the next version.
+"""
+
+import threading
 import time
 
 import numpy as np
@@ -32,3 +36,54 @@ def test_a_build_that_lacked_shards_is_tried_again(tmp_path, monkeypatch, failur
             time.sleep(0.02)
         assert (index.version > before) == built
         assert index.wait()
+
+
+def test_a_build_that_succeeds_clears_the_error_of_the_one_before(tmp_path, monkeypatch):
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        before, build, failed = index.version, index._table.build, threading.Event()
+
+        def failing(*_):
+            monkeypatch.setattr(index._table, "build", build)
+            failed.set()
+            raise StoreError("The disk is full.")
+
+        monkeypatch.setattr(index._table, "build", failing)
+        index.rehash()
+        assert failed.wait(60)
+        index.rehash()
+        assert index.wait(60)  # and does not raise
+        assert index.version > before
+        assert index.stats()["rehash_error"] is None
+
+
+class WatchedLock:
+    """A lock that says when somebody comes to take it in a `with`."""
+
+    def __init__(self):
+        self.lock, self.awaited = threading.Lock(), threading.Event()
+
+    def __enter__(self):
+        self.awaited.set()
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def test_nothing_is_built_after_a_pause_that_came_while_the_build_waited_for_its_turn(tmp_path):
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        before = index.version
+        building = index._rehashing.building = WatchedLock()
+        with building.lock:  # as while the index is compacted
+            index.rehash()
+            assert building.awaited.wait(60)
+            index.pause()
+        assert index.wait(60)
+        assert index.version == before
+        index.resume()
+        assert index.wait(60)
+        assert index.version > before

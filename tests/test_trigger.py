@@ -42,13 +42,31 @@ def test_infinite_thetas():
     assert not mihash.TriggerUpdate(theta=float("inf")).decide(good, bad, X, y).update
 
 
+def test_a_relative_theta_is_a_share_of_the_snapshots_quality():
+    better = LinearMapping(good.weights[:, :2])
+    decision = mihash.TriggerUpdate().decide(better, good, X, y)
+    assert 0 < decision.snapshot < decision.current
+    share = decision.gain / decision.snapshot
+    for theta, update in ((0.99 * share, True), (1.01 * share, False)):
+        again = mihash.TriggerUpdate(theta, relative=True).decide(better, good, X, y)
+        assert again.update == update
+        assert again.reason.endswith(f"times {decision.snapshot:.4f}")
+
+
+def test_an_infinite_relative_theta_is_infinite_for_a_snapshot_without_quality():
+    for theta, update in ((float("-inf"), True), (float("inf"), False)):
+        decision = mihash.TriggerUpdate(theta, relative=True).decide(good, bad, X, y)
+        assert decision.snapshot == 0
+        assert decision.update == update
+
+
 @pytest.mark.parametrize("trigger", [mihash.TriggerUpdate(theta=float("-inf")), mihash.FixedRate()])
 def test_no_update_if_the_mapping_has_not_moved(trigger):
     nearly = LinearMapping(good.weights, offset=np.full(6, 1e-7))
     decision = trigger.decide(nearly, good, X, y)
     assert not decision.update
     assert "not moved" in decision.reason
-    further = LinearMapping(good.weights, offset=np.full(6, 1e-5))
+    further = LinearMapping(good.weights, offset=np.array([2e-6, 0, 0, 0, 0, 0]))
     assert trigger.decide(further, good, X, y).update
 
 

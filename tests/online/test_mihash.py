@@ -106,6 +106,18 @@ def test_block_size_is_a_matter_of_speed_only(whiten):
     assert (codes[0] == codes[2]).mean() > 0.99
 
 
+def test_warm_up_ends_with_a_full_reservoir():
+    X, y = stream()
+
+    def learned(warm_up):
+        system = mihash.OnlineHashing(MIHash(8, warm_up=warm_up), reservoir_size=20)
+        system.feed(X, y)
+        return system.current
+
+    assert learned(20) == learned(100) == learned(10**9)
+    assert learned(20) != learned(10)
+
+
 def test_one_class_takes_no_step():
     X, _ = stream()
     for whiten in (None, 3.0):

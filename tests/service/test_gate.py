@@ -49,6 +49,13 @@ def test_pages_are_open(locked, address):
     assert answer.status == 200
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] in ("no-cache", "no-store")
+
+
+@pytest.mark.parametrize("address", ["/v1/stats", "/metrics", "/health", "/nothing"])
+def test_no_cache_keeps_an_answer(locked, address):
+    for caller in (locked, Caller(locked.running)):  # also not that the token is missing
+        assert caller.get(address).headers["Cache-Control"] == "no-store"
 
 
 def test_no_way_around(locked):
