@@ -39,3 +39,14 @@ def test_it_remembers_only_so_many_mappings():
     for seed in range(10):
         gauge.measure(reservoir, LinearMapping(np.random.default_rng(seed).standard_normal((12, 8))))
     assert len(gauge._looks) == 3
+
+
+def test_after_a_resume_the_pairs_that_were_decided_stay():
+    reservoir, gauge, mapping = mihash.Reservoir(60), Gauge(), LinearMapping(np.eye(12, 8))
+    reservoir.add(X[:100])
+    before, saved = gauge.measure(reservoir, mapping), gauge.state()
+    near = np.unpackbits(saved["matrix"], count=3600).reshape(60, 60).astype(bool)
+    near[:2, 10:40] ^= True  # as if rounding had decided otherwise
+    again = Gauge()
+    again.restore(saved | {"matrix": np.packbits(near)})
+    assert again.measure(reservoir, mapping) == mihash.quality(mapping.encode(reservoir.X), near, 8) != before

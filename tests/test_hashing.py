@@ -46,9 +46,10 @@ def test_a_stream_without_labels_moves_from_the_first_block_on():
     assert system.updates == 21
 
 
-def test_the_first_check_may_find_a_mapping_that_has_not_moved():
+@pytest.mark.parametrize("labels", [y, None])
+def test_the_first_check_may_find_a_mapping_that_has_not_moved(labels):
     system = loop(mihash.FixedRate(1))
-    system.feed(X[:50], y[:50])
+    system.feed(X[:50], None if labels is None else labels[:50])
     assert not system.history[0].decision.update  # the first example meets an empty reservoir
     assert "not moved" in system.history[0].decision.reason
     assert system.updates < 51
@@ -364,6 +365,20 @@ def test_a_learner_may_force_updates_at_its_start(trigger, updates):
         assert "asks for it" in system.history[0].decision.reason
 
 
+class EagerAndStill(Eager):
+    """One that asks for updates and does not move."""
+
+    def learn(self, X, y, reservoir, slots):
+        pass
+
+
+def test_a_mapping_that_has_not_moved_is_not_taken_by_force():
+    system = loop(mihash.FixedRate(100), learner=EagerAndStill())
+    system.feed(X[:200], y[:200])
+    assert system.updates == 1
+    assert all("not moved" in check.decision.reason for check in system.history)
+
+
 def test_the_first_rows_may_wait_without_labels():
     for _ in range(20):
         system = loop()
@@ -451,6 +466,17 @@ def test_an_update_that_fails_loses_and_doubles_nothing():
     assert system.snapshot == plain.snapshot
     assert system.updates == plain.updates  # the update that failed was made when the stream went on
     assert repr(system.history) == repr(plain.history)
+
+
+def test_rows_that_wait_are_not_the_callers():
+    system, plain = loop(), loop()
+    for start in range(0, 500, 50):  # half a block
+        part = slice(start, start + 50)
+        rows, labels = X[part].copy(), y[part].copy()
+        system.feed(rows, labels)
+        rows[:], labels[:] = 0, 0  # a buffer that is used again
+        plain.feed(X[part], y[part])
+    assert system.current == plain.current
 
 
 def test_codes_alone_cannot_be_the_table():

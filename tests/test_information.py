@@ -7,7 +7,7 @@ import mihash
 import oracles
 from mihash.errors import InvalidInput
 from mihash.histogram import bin_positions
-from mihash.information import mutual_information, mutual_information_gradient, quality
+from mihash.information import mean_information, mutual_information, mutual_information_gradient, quality
 from mihash.neighbors import SharedLabel, WithinDistance
 
 items = st.integers(1, 20).flatmap(
@@ -172,6 +172,13 @@ def test_quality_of_one_class_is_zero():
     assert quality(codes, np.zeros(10, dtype=int), 8) == 0
     assert quality(codes, np.arange(10), 8) == 0
     assert quality(codes[:1], [0], 8) == 0
+
+
+def test_quality_without_information_is_not_below_zero():
+    for a in range(1, 13):
+        for b in range(1, 13):
+            counts = np.tile(np.array([a, b, a, b], dtype=np.int32), (2 * (a + b) + 1, 1))
+            assert 0 <= mean_information(counts) < 1e-12  # both sides alike, but for rounding
 
 
 def test_quality_with_several_labels():

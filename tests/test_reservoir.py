@@ -66,11 +66,27 @@ def test_resumes(labelled, n):
         first.add(X[part], None if y is None else y[part])
     second = mihash.Reservoir(30)
     second.restore(state.load(state.dump(first.state())))
-    for reservoir in (first, second):
-        reservoir.add(X[n:], None if y is None else y[n:])
-    assert np.array_equal(first.X, second.X)
-    assert first.neighborhood == second.neighborhood
+    assert np.array_equal(first.origin, second.origin)
+    for part in (slice(n, n + 29), slice(n + 29, 600)):  # after 300, 29 are too few to measure anew
+        for reservoir in (first, second):
+            reservoir.add(X[part], None if y is None else y[part])
+        assert np.array_equal(first.X, second.X)
+        assert np.array_equal(first.origin, second.origin)
+        assert first.neighborhood == second.neighborhood
     assert first.seen == second.seen == 600
+
+
+def test_a_copy_is_independent():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 3)), rng.integers(0, 3, 300)
+    reservoir = mihash.Reservoir(20)
+    reservoir.add(X[:100], y[:100])
+    before = state.dump(reservoir.state())
+    twin = reservoir.copy()
+    twin.add(X[100:], y[100:])
+    assert state.dump(reservoir.state()) == before
+    reservoir.add(X[100:], y[100:])
+    assert state.dump(reservoir.state()) == state.dump(twin.state())
 
 
 def test_neighbourhood_by_labels_and_by_distance():

@@ -85,6 +85,13 @@ def test_any_callable_is_a_mapping():
     assert not mihash.FixedRate().decide(good.encode, good.encode, X, y).update
 
 
+def test_callables_may_give_codes_of_different_lengths():
+    wide = LinearMapping(np.random.default_rng(1).standard_normal((8, 20)))
+    decision = mihash.TriggerUpdate().decide(wide.encode, lambda X: wide.encode(X)[:, :2], X, y)
+    assert decision.current == mihash.quality(wide.encode(X), y, 20)
+    assert decision.snapshot == mihash.quality(wide.encode(X)[:, :2], y, 16)
+
+
 def test_neighbours():
     decide = mihash.TriggerUpdate().decide
     matrix = y[:, None] == y
@@ -105,9 +112,11 @@ def test_one_class_has_no_gain():
 
 
 def test_a_sample_of_one_decides_nothing():
-    decision = mihash.TriggerUpdate(theta=float("-inf")).decide(good, bad, X[:1])
+    trigger = mihash.TriggerUpdate(theta=float("-inf"))
+    decision = trigger.decide(good, bad, X[:1])
     assert not decision.update
     assert "fewer than 2" in decision.reason
+    assert trigger.decide(good, bad, X[:2]).update
 
 
 @pytest.mark.parametrize("theta", ["high", float("nan"), None])

@@ -111,6 +111,17 @@ def test_long_codes_are_scanned():
     assert searcher.index is None
 
 
+@pytest.mark.parametrize(("n_bits", "made"), [(128, True), (136, False)])
+def test_tables_of_longer_codes_are_made_by_request_alone(monkeypatch, n_bits, made):
+    monkeypatch.setattr("mihash.search.searcher._SMALL", 64)
+    monkeypatch.setattr(Searcher, "_cheaper", lambda *_: True)
+    codes, searcher = as_columns(random_codes(200, n_bits, 0)), Searcher(n_bits)
+    searcher.nearest(np.tile(codes[:11], (100, 1)), codes, 1)
+    assert (searcher.index is not None) == made
+    searcher.nearest(codes[:1], codes, 1, None, "multi-index")
+    assert searcher.index is not None
+
+
 def test_the_tables_grow_with_the_codes(learned, monkeypatch):
     searcher = Searcher(N_BITS)
     half = learned[: N // 2]

@@ -88,6 +88,17 @@ def test_purged_rows_are_gone_and_more_can_be_added():
     assert np.array_equal(grown.codes()[-1:], MAPPING.encode(X[20:21]))
 
 
+def test_tables_of_purged_rows_are_not_searched():
+    codes = np.random.default_rng(0).integers(0, 256, (3210, 2), dtype=np.uint8)
+    codes[:, 1] &= 15
+    edition = Edition.empty(3, MAPPING).appended(np.arange(3210), codes)
+    edition.searcher.nearest(edition.columns[:1], edition.columns, 1, None, "multi-index")
+    purged = edition.without([0, 1, 2]).purged()  # more are left than the 3,200 that the tables know
+    found = purged.searcher.nearest(purged.columns[:20], purged.columns, 1, None, "multi-index")
+    expected = nearest(purged.columns[:20], purged.columns, 1)
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
 def test_deletions_are_taken_over_by_a_new_version():
     old, mapping = filled().without([2, 5]), LinearMapping(rng.standard_normal((6, 70)))
     new = Edition.empty(4, mapping, 50).encoded(np.arange(20), X[:20]).with_deletions_of(old)

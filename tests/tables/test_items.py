@@ -12,6 +12,7 @@ from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
 from mihash.tables.database import Database
 from mihash.tables.items import (
     as_metadata,
+    as_position,
     check_items,
     ids_of,
     insert_items,
@@ -22,7 +23,7 @@ from mihash.tables.items import (
     texts_of,
     top_key,
 )
-from mihash.tables.keys import as_keys
+from mihash.tables.keys import as_keys, readings
 from mihash.tables.sqlite import SQLiteTable
 from stored import FIRST, X, opened
 
@@ -165,6 +166,32 @@ def test_a_key_with_nul_is_refused_or_found(database):
         return
     insert(database, keys)
     assert reading(database, ids_of, keys) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("0", [0, "0"]),
+        ("-1", [-1, "-1"]),
+        ("01", ["01"]),
+        ("-0", ["-0"]),
+        ("9223372036854775807", [2**63 - 1, "9223372036854775807"]),
+        ("9223372036854775808", ["9223372036854775808"]),
+        ('"17"', ["17", '"17"']),
+        ('""', ["", '""']),
+        ('"', ['"']),
+        ("", [""]),
+    ],
+)
+def test_what_a_key_in_a_command_may_stand_for(text, keys):
+    assert readings(text) == keys
+
+
+def test_positions_in_sources():
+    assert as_position(("a", 2**63 - 1)) == ("a", 2**63 - 1)
+    for source in ("a5", ("a",), ("a", 5, 6), (5, 5), ("a\0b", 5), ("\ud800", 5), ("a", -1), ("a", 2**63)):
+        with pytest.raises(InvalidInput):
+            as_position(source)
 
 
 def test_metadata_come_back(database):
