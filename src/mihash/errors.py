@@ -14,6 +14,7 @@
         ├── DeadlineExceeded             reading took longer than it may
         ├── PartialFailure               shards of a cluster cannot be reached
         ├── StoreLocked                  somebody else is writing
+        ├── Superseded                   another coordinator has taken over an index on Ray
         ├── TooLarge                     a value does not fit into a row of the store; nothing was changed
         └── UnsupportedVersion           written by a newer mihash
 """
@@ -30,6 +31,7 @@ __all__ = [
     "SnapshotMismatch",
     "StoreError",
     "StoreLocked",
+    "Superseded",
     "TooLarge",
     "UnknownName",
     "UnsupportedVersion",
@@ -120,6 +122,10 @@ class StoreLocked(StoreError):
 
 class TooLarge(StoreError):
     """A value does not fit into a row of the store; nothing of the call was stored."""
+
+
+class Superseded(StoreError):
+    """Another coordinator has taken over this index on Ray; nothing is acknowledged from here any more."""
 
 
 class UnsupportedVersion(StoreError):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import ray
 
-from mihash.errors import PartialFailure, StoreError
+from mihash.errors import PartialFailure, StoreError, Superseded
 from mihash.tables.ray import RayTable
 from mihash.tables.sqlite import SQLiteTable
 from stored import FIRST, SECOND, THIRD, D, answer
@@ -118,9 +118,7 @@ def test_tables_share_the_cluster_that_was_joined_and_an_older_log_is_refused(tm
         assert first.verify()["items"] == len(first) == 400
         first.close()
         assert not ray.is_initialized()
-        with pytest.raises(
-            PartialFailure, match=r"shard \d on .*the coordinator's folder was replaced by an older"
-        ):
+        with pytest.raises(Superseded, match=r"Shard \d on .*the coordinator's folder was replaced by an older"):
             RayTable(tmp_path / "older", address=nodes.address)  # its new rows would be taken for known ones
         assert not ray.is_initialized()
         with pytest.raises(StoreError, match="There is no Ray cluster at"):

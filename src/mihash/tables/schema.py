@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import CorruptStore
 from .seals import SEALED, seal_rows
 
-__all__ = ["CLUSTER", "check_schema", "check_structure", "complete", "create_schema", "has_settings"]
+__all__ = ["CLUSTER", "EPOCHS", "check_schema", "check_structure", "complete", "create_schema", "has_settings"]
 
 _BASE = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
@@ -53,6 +53,11 @@ CREATE TABLE log (
     PRIMARY KEY (shard, number));
 """
 """The further tables of a coordinator on Ray."""
+
+EPOCHS = (
+    "CREATE TABLE IF NOT EXISTS epoch (first INTEGER PRIMARY KEY, number INTEGER NOT NULL, session TEXT NOT NULL)"
+)
+"""Who wrote which entries of a coordinator's log; made when it is opened for writing."""
 
 _SMALL = ("setting", "decision", "version", "checkpoint", "source", "seal")
 _MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_master"
@@ -123,6 +128,7 @@ def _known() -> dict[str, Entry]:
     with closing(sqlite3.connect(":memory:")) as connection:
         create_schema(connection)
         connection.executescript(CLUSTER)
+        connection.execute(EPOCHS)
         return {entry[1]: entry for entry in connection.execute(_MASTER)}
 
 

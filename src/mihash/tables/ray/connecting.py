@@ -1,6 +1,5 @@
 """The way to a Ray cluster: which one, which nodes it has, and actors that are pinned to them."""
 
-import contextlib
 import logging
 import os
 import socket
@@ -10,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidInput, NotReady, StoreError
+from ...errors import InvalidInput, NotReady, StoreError, StoreLocked, Superseded
 from .log import Place
-from .shard import Shard
+from .shard import SUPERSEDED, Shard
 
 __all__ = [
     "connect",
@@ -25,12 +24,15 @@ __all__ = [
     "ray_module",
     "resources_of",
     "start_actor",
+    "wait_free",
 ]
 
 NAMESPACE = "mihash"
 GROUPS = {"write": 1, "build": 1, "ask": 4, "care": 1}
 _SHARE = 0.001  # of a node's resource: what says where a shard must be, and takes nothing away
 _TAKEN_S = 30.0
+_SETTLED_S = 1.0  # after which calls of a process that has ended have arrived
+_ANSWER_S = 1.0
 _REACHED_S = 10.0
 _JOINING = threading.Lock()
 _USERS: list[None] = []  # one for each that needs the cluster, where it was joined here
@@ -149,12 +151,50 @@ def known_resources() -> set[str]:
     return {name for name in known - usual if not name.startswith("node:__")}
 
 
-def start_actor(place: Place, table: str, settings: dict[str, str], session: str) -> Any:
-    """Start the process of a shard on its node; Ray starts it again whenever it dies, there and nowhere else."""
+def wait_free(places: Sequence[Place], table: str) -> None:
+    """Wait until shards of a coordinator that has ended are gone; raise while one has them. They are left alone.
+
+    Ray ends them a moment after that process. One that is alive calls each of them every second.
+    """
+    for place in places:
+        begin, settled = time.monotonic(), None
+        while (about := _heard_of(place, table)) is not None:
+            waited_s = time.monotonic() - begin
+            beats = about.get("beats")
+            if settled is None and waited_s > _SETTLED_S:
+                settled = beats
+            if waited_s > _TAKEN_S or (settled is not None and beats not in (None, settled)):
+                raise _taken(place)
+            time.sleep(0.1)
+
+
+def _heard_of(place: Place, table: str) -> dict[str, Any] | None:
+    """Return what a running shard says of itself, nothing where it is silent; None where there is none."""
+    ray = ray_module()
+    try:
+        shard = ray.get_actor(f"{table} {place.number}", NAMESPACE)
+        told: dict[str, Any] = ray.get(shard.hello.options(concurrency_group="care").remote(), timeout=_ANSWER_S)
+    except ValueError:
+        return None
+    except ray.exceptions.RayError:
+        return {}
+    return told
+
+
+def _taken(place: Place) -> StoreLocked:
+    return StoreLocked(
+        f"Another process has this index open, and shard {place.number} follows it. Close the index there first; "
+        "if this folder is a copy of that one's, delete it."
+    )
+
+
+def start_actor(place: Place, table: str, settings: dict[str, str], session: str, epoch: int | None = None) -> Any:
+    """Start the process of a shard on its node; Ray starts it again whenever it dies, there and nowhere else.
+
+    One that follows another coordinator is left alone: it is an error, `Superseded` where its epoch is later.
+    """
     ray = ray_module()
     name = f"{table} {place.number}"
-    with contextlib.suppress(ValueError):  # of a coordinator that died; who calls this holds its lock
-        ray.kill(ray.get_actor(name, NAMESPACE), no_restart=True)
     options = {
         "name": name,
         "namespace": NAMESPACE,
@@ -169,8 +209,13 @@ def start_actor(place: Place, table: str, settings: dict[str, str], session: str
             actor = ray.remote(concurrency_groups=GROUPS)(Shard).options(**options)
             return actor.remote(place.path, name, settings, session)
         except ValueError as error:
-            if "already" not in str(error) or time.monotonic() > until:
+            if "already" not in str(error):
                 raise StoreError(f"Shard {place.number} cannot be started: {error}") from error
+            about = _heard_of(place, table) or {}
+            if epoch is not None and about.get("epoch", 0) > epoch:
+                raise Superseded(SUPERSEDED) from None
+            if time.monotonic() > until:
+                raise _taken(place) from None
             time.sleep(0.1)
 
 

@@ -3,6 +3,9 @@
 An entry has a number, and a part for each shard that it concerns: rows that come and rows that go, a version to
 answer with, or the order to compact. A part also says which entry of its shard was the one before, so that a shard
 notices a gap. A part is dropped when its shard has it on its own disk and no learner needs the rows any more.
+
+An entry has an author, the session of the coordinator that wrote it. Two logs with an entry of the same number and
+author have the same entries up to there. So the newest entry of a shard tells whether it belongs to a log.
 """
 
 import sqlite3
@@ -14,7 +17,7 @@ import numpy as np
 from ... import state as saved
 from ...errors import CorruptStore
 from ..database import Database
-from ..schema import CLUSTER
+from ..schema import CLUSTER, EPOCHS
 from ..segments import Segment
 from ..settings import write_settings
 
@@ -32,11 +35,12 @@ class Place(NamedTuple):
 
 
 class View(NamedTuple):
-    """One moment of the table: the newest entry, the version that answers, and each shard's newest entry."""
+    """One moment of the table: the newest entry, the version that answers, the shards' newest, and the session."""
 
     number: int
     version: int | None
     lasts: tuple[int, ...]
+    session: str
 
 
 class Log:
@@ -50,6 +54,7 @@ class Log:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.epoch: int | None = None  # None while nothing may be written
 
     @staticmethod
     def create(connection: sqlite3.Connection, places: list[Place]) -> None:
@@ -58,6 +63,31 @@ class Log:
             connection.execute(statement)
         connection.executemany("INSERT INTO shard VALUES (?, ?, ?, 0, 0)", places)
         write_settings(connection, entries=0)
+
+    def begin(self, session: str, above: int) -> int:
+        """Begin an epoch, in which a coordinator writes, above another one and all of this log; return it."""
+        with self._database.write() as connection:
+            connection.execute(EPOCHS)
+            (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM epoch").fetchone()
+            epoch: int = max(last, above) + 1
+            first = self.view(connection).number + 1
+            connection.execute("INSERT OR REPLACE INTO epoch VALUES (?, ?, ?)", (first, epoch, session))
+            write_settings(connection, session=session)
+        self.epoch = epoch
+        return epoch
+
+    def author(self, number: int) -> str | None:
+        """Return the session that an entry was written in; None where that was before there were any."""
+        query = "SELECT session FROM epoch WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        with self._database.read() as connection:
+            found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'epoch'").fetchone()
+            row = connection.execute(query, (number,)).fetchone() if found else None
+        return None if row is None else str(row[0])
+
+    def has(self, number: int, author: str | None) -> bool:
+        """Tell whether an entry is, or was, in this log as its author wrote it."""
+        with self._database.read() as connection:
+            return number <= self.view(connection).number and author == self.author(number)
 
     def places(self) -> list[Place]:
         """Return where the shards are."""
@@ -70,17 +100,12 @@ class Log:
         with self._database.read() as connection:
             return [row[0] for row in connection.execute("SELECT applied FROM shard ORDER BY number")]
 
-    def last(self, shard: int) -> int:
-        """Return the newest entry of a shard."""
-        with self._database.read() as connection:
-            return int(connection.execute("SELECT last FROM shard WHERE number = ?", (shard,)).fetchone()[0])
-
     def view(self, connection: sqlite3.Connection) -> View:
         """Return the moment that a transaction sees."""
-        query = "SELECT name, value FROM setting WHERE name IN ('entries', 'published')"
+        query = "SELECT name, value FROM setting WHERE name IN ('entries', 'published', 'session')"
         found = dict(connection.execute(query).fetchall())
         lasts = tuple(row[0] for row in connection.execute("SELECT last FROM shard ORDER BY number"))
-        return View(found["entries"], found.get("published"), lasts)
+        return View(found["entries"], found.get("published"), lasts, found.get("session", ""))
 
     def append(self, connection: sqlite3.Connection, parts: Mapping[int, dict[str, Any]]) -> None:
         """Write one entry inside a transaction: what each shard has to do."""
@@ -89,7 +114,7 @@ class Log:
         for shard, part in parts.items():
             ids = part.get("ids")
             last = -1 if ids is None or not len(ids) else int(ids[-1])
-            entry = saved.dump({**part, "after": before.lasts[shard]})
+            entry = saved.dump({**part, "after": before.lasts[shard], "author": before.session})
             connection.execute("INSERT INTO log VALUES (?, ?, ?, ?)", (shard, number, last, entry))
             connection.execute("UPDATE shard SET last = ? WHERE number = ?", (number, shard))
         write_settings(connection, entries=number)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ...errors import NotReady, PartialFailure
+from ...errors import NotReady, PartialFailure, StoreError, Superseded
 from .connecting import known_resources, ray_module
 from .log import Log, Place
 from .member import Member
@@ -14,6 +14,8 @@ __all__ = ["Members", "missed"]
 
 _POLL_S = 0.25
 _CLOSE_S = 5.0
+_HAS_S = 0.1
+_NOTED_S = 1.0
 
 
 class Members:
@@ -31,6 +33,8 @@ class Members:
         Up to which entry each is known to be.
     oldest
         Tells the oldest entry that a search may still ask for.
+    session
+        Tells the session of the coordinator that they are to follow.
     timeout_s
         How long one may be silent before it is missed.
     allow_partial
@@ -44,18 +48,21 @@ class Members:
         log: Log | None,
         applied: Sequence[int],
         oldest: Callable[[], int],
+        session: Callable[[], str],
         timeout_s: float,
         allow_partial: bool,
     ) -> None:
         self._ray = ray_module()
-        self._owner, self._allow_partial = log is not None, allow_partial
+        self._log, self._session, self._allow_partial = log, session, allow_partial
         self.all: list[Member] = []
         try:
             for place, known in zip(places, applied, strict=True):
                 self.all.append(
-                    Member(place, lambda place=place: start(place), log, known, oldest, timeout_s)  # type: ignore[misc]
+                    Member(place, lambda place=place: start(place), log, known, oldest, session, timeout_s)  # type: ignore[misc]
                 )
             self._begin()
+            if log is not None:
+                self._claim(log)
         except BaseException:
             self.close()
             raise
@@ -70,13 +77,63 @@ class Members:
         for member in self.all:
             if member.place.node not in there:
                 member.miss("no such node is in the cluster")
-        while any(member.applied < 0 for member in self.all):
-            lost = [member for member in self.all if member.applied < 0 and (member.lost or member.failure)]
+        self._wait(lambda member: member.applied >= 0)
+
+    def _claim(self, log: Log) -> None:
+        """Have every shard follow this coordinator, in an epoch above all that they know of."""
+        log.begin(self._session(), max(member.about.get("epoch", 0) for member in self.all))
+        self.wake([0] * len(self.all))
+        self._wait(lambda member: member.claimed)
+
+    def _wait(self, is_done: Callable[[Member], bool]) -> None:
+        while waiting := [member for member in self.all if not is_done(member)]:
+            self.check()
+            lost = [member for member in waiting if member.lost or member.failure]
             if lost and not self._allow_partial:
                 raise missed(lost)
-            if all(member.applied >= 0 or member.lost for member in self.all):
+            if all(member.lost for member in waiting):
                 return
             time.sleep(0.02)
+
+    def check(self) -> None:
+        """Raise where another coordinator has taken over."""
+        for member in self.all:
+            if (refused := member.refused) is not None:
+                raise Superseded(refused)
+
+    def check_complete(self) -> None:
+        """Raise where not every shard follows this coordinator: another one may have those, and take changes."""
+        self.check()
+        lost = [member for member in self.all if not member.claimed]
+        if lost or all(member.lost for member in self.all):
+            raise missed(lost or self.all)
+
+    def confirm(self, number: int, lasts: Sequence[int]) -> None:
+        """Wait until one shard has the newest entry on its disk; only then is it acknowledged.
+
+        Whoever takes over asks all shards, so it learns of the entry. Where the shards that it concerns are away,
+        another one makes a note of it.
+        """
+        concerned = [member for member, last in zip(self.all, lasts, strict=True) if last == number]
+        others = [member for member in self.all if member not in concerned]
+        while not any(member.has(number, _HAS_S) for member in concerned):
+            self.check()
+            if self._note(number, others):
+                return
+            if all(member.lost for member in self.all):
+                raise StoreError(
+                    "The change is in the log, but no shard has confirmed it. It is made when one is back, unless "
+                    f"another coordinator takes over before. {missed(self.all)}"
+                )
+
+    def _note(self, number: int, others: Sequence[Member]) -> bool:
+        """Have a shard make a note of an entry; return whether one has."""
+        up = [member for member in others if member.state == "up"]
+        if not up or self._log is None:
+            return False
+        author, until = self._log.author(number), time.monotonic() + _NOTED_S
+        refs = {member.call("ask", "note", number, author): member.place.number for member in up[:1]}
+        return bool(self.gather(refs, lambda: time.monotonic() > until)[0])
 
     def wake(self, lasts: Iterable[int]) -> None:
         """Tell each shard up to which entry there is something for it."""
@@ -86,6 +143,7 @@ class Members:
     def reach(self, lasts: Sequence[int], among: Iterable[int] | None = None) -> list[Member]:
         """Wait until shards have their entries; return those that are lost."""
         chosen = range(len(self.all)) if among is None else among
+        self.check()
         return [self.all[number] for number in chosen if not self.all[number].reach(lasts[number])]
 
     def ask(
@@ -127,7 +185,7 @@ class Members:
         """Have the shards close their files, and end their processes."""
         for member in self.all:
             member.stop()
-        if not self._owner or not self._ray.is_initialized():
+        if self._log is None or not self._ray.is_initialized():
             return
         with suppress(self._ray.exceptions.RayError, NotReady):
             refs = [member.call("write", "close") for member in self.all if member.state == "up"]

@@ -5,6 +5,9 @@ told it can be told twice: entries have numbers, and those that it has are passe
 
 A search names the entry up to which it wants to see, and the version that was published there. The shard keeps the
 editions of the moments that somebody may still ask for, so the answers of all shards are of one moment.
+
+A process serves the coordinator that has started it, and only once that one has claimed the shard under an epoch
+above all before. The claim is on the disk, so a coordinator that was superseded is refused by every later process.
 """
 
 import os
@@ -19,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import state as saved
-from ...errors import CorruptStore, InvalidInput, StoreLocked
+from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ..answers import Question
 from ..database import DATABASE
@@ -34,7 +37,11 @@ from ..sqlite import SQLiteTable
 from ..versions import drop_mappings, propose
 from .moments import Moments
 
-__all__ = ["Shard"]
+__all__ = ["SUPERSEDED", "Shard"]
+
+SUPERSEDED = (
+    "Another coordinator has taken over this index: open it again, or, if this folder is a copy, delete it."
+)
 
 _LOCKED_S = 30.0
 _TIDY_ROWS = 8192
@@ -55,7 +62,7 @@ class Shard:
     settings
         How vectors are stored and compared.
     session
-        What is the same for all processes that are started while a coordinator has the table open.
+        The coordinator that starts it: a name for as long as that one has the table open.
 
     Examples
     --------
@@ -70,10 +77,12 @@ class Shard:
 
     def __init__(self, folder: str, name: str, settings: dict[str, str], session: str = "") -> None:
         self.table = _opened(Path(folder), name, settings)
-        same = self.table.setting("session") == session
-        self.restarts = int(self.table.setting("restarts") or 0) + 1 if same else 0
-        with self.table.database.write() as connection:
-            write_settings(connection, session=session, restarts=self.restarts)
+        self.session = session
+        self.restarts = 0
+        self._beats = 0  # of its coordinator, by which others see that it is alive
+        if self._is_claimed():
+            self.restarts = int(self.table.setting("restarts") or 0) + 1
+            self._store(restarts=self.restarts)
         self._applying = threading.Lock()  # held for long
         self._lock = threading.Lock()  # of what is below, for a moment
         self._staged: dict[int, tuple[Edition, int, float]] = {}
@@ -88,10 +97,16 @@ class Shard:
         """The number of the last entry that is on this shard's disk."""
         return int(self.table.setting("applied") or 0)
 
+    @property
+    def epoch(self) -> int:
+        """The number of the last claim; 0 before the first."""
+        return int(self.table.setting("epoch") or 0)
+
     def hello(self) -> dict[str, Any]:
-        """Say who this is and how far it is."""
+        """Say who this is, whom it follows and how far it is."""
         self._moments.forget()
         edition = self.table.edition
+        newest, author = self._newest()
         return {
             "pid": os.getpid(),
             "applied": self._moments.last,  # what can be asked for: a moment later than what is on the disk
@@ -99,12 +114,55 @@ class Shard:
             "items": len(self.table),
             "building": self._building,
             "restarts": self.restarts,
+            "epoch": self.epoch,
+            "session": self.table.setting("session"),
+            "newest": newest,
+            "author": author,
+            "beats": self._beats,
             "cpu_s": time.process_time(),
         }
 
     def disk_bytes(self) -> int:
         """Return how much is on the disk."""
         return sum(file.stat().st_size for file in self.table.database.folder.iterdir() if file.is_file())
+
+    # Whom it follows
+
+    def claim(self, epoch: int) -> dict[str, Any]:
+        """Follow the coordinator that has started this process, unless another one has come with a later epoch."""
+        with self._applying:
+            if epoch < self.epoch or (epoch == self.epoch and not self._is_claimed()):
+                raise Superseded(SUPERSEDED)
+            self._store(epoch=epoch, session=self.session, restarts=self.restarts)
+        return self.hello()
+
+    def call(self, session: str, method: str, *arguments: Any) -> Any:
+        """Do what the coordinator of a session asks, or who reads its log; refuse everybody else."""
+        if session != self.session or not self._is_claimed():
+            raise Superseded(SUPERSEDED)
+        self._beats += method == "hello"
+        return getattr(self, method)(*arguments)
+
+    def note(self, number: int, author: str | None) -> None:
+        """Keep that there is an entry, of other shards: no log without it may be followed."""
+        with self.table.database.lock:
+            if number > self._newest()[0]:
+                self._store(noted=number, noted_author=author)
+
+    def _newest(self) -> tuple[int, str | None]:
+        """Return the newest entry that is known here, and the session of the coordinator that wrote it."""
+        noted = int(self.table.setting("noted") or 0)
+        if noted > self.applied:
+            return noted, self.table.setting("noted_author")
+        return self.applied, self.table.setting("author")
+
+    def _is_claimed(self) -> bool:
+        return bool(self.table.setting("session") == self.session)
+
+    def _store(self, **settings: Any) -> None:
+        with self.table.database.write() as connection:
+            write_settings(connection, **settings)
+        self.table.settled(**settings)
 
     # Following the log
 
@@ -127,21 +185,22 @@ class Shard:
         return self.hello()
 
     def _apply(self, number: int, part: dict[str, Any]) -> None:
+        at: dict[str, Any] = {"applied": number, "author": part.get("author")}
         if "publish" in part:
-            self._publish(part["publish"], number)
+            self._publish(part["publish"], at)
         elif "compact" in part:
             with self.table.database.lock, self.table.loaded_again():
                 with self.table.database.write() as connection:
                     fresh = self.table.compact(connection)
-                    write_settings(connection, applied=number)
+                    write_settings(connection, **at)
                 with self._lock:  # what is staged has rows that are gone
                     self._staged.clear()
                     self._purges += 1
-                self.table.settled(applied=number)
+                self.table.settled(**at)
                 self.table.compacted(fresh)
         else:
             ids, keys = part["ids"], part["keys"]
-            fresh = {"applied": number} | ({} if keys is None else {"plain_keys": 0})
+            fresh = at | ({} if keys is None else {"plain_keys": 0})
             names = ids.tolist() if keys is None else keys
             texts = part["texts"] or [None] * len(ids)
             rows = Segment(ids, part["vectors"], part["labels"])
@@ -188,7 +247,7 @@ class Shard:
             self._abandoned.add(attempt)
             self._staged.pop(number, None)
 
-    def _publish(self, version: int, number: int) -> None:
+    def _publish(self, version: int, at: dict[str, Any]) -> None:
         with self._lock:
             staged = self._staged.pop(version, None)
         if staged is None:  # this process is not the one that had made them
@@ -197,7 +256,7 @@ class Shard:
             if made is None:
                 raise CorruptStore(f"Version {version} could not be made.")
             staged = (*made, begin)
-        self.table.publish(*staged, applied=number)
+        self.table.publish(*staged, **at)
 
     # Answering
 

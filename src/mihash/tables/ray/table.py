@@ -1,7 +1,8 @@
 """RayTable: the hash table on a Ray cluster. This process coordinates; the shards store, encode and search.
 
-A change is acknowledged once it is in this process's SQLite log, and reaches the shards by its number. A query
-carries the number and the version of the moment that it asks about, so all shards answer for the same one.
+A change is committed to this process's SQLite log, and reaches the shards by its number. It is acknowledged once
+one shard has it, or a note of it, on its disk. A query carries the number and the version of the moment that it
+asks about, so all shards answer for the same one. A shard follows one coordinator: the last that has claimed it.
 """
 
 import sqlite3
@@ -33,7 +34,7 @@ from ..segments import Segment, Segments, rows_at_most
 from ..settings import read_settings, write_position, write_settings
 from ..sqlite import all_found, label_kind
 from ..versions import drop_mappings, mark_published, propose
-from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor
+from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View
 from .members import Members, missed
 from .merging import Merged, as_hits, nearest_of
@@ -104,15 +105,22 @@ class RayTable(DurableTable):
             self._view = self._seen()
             self._segments = Segments(self.database, self.setting("dtype"))  # for its casts; it has no rows here
             self._joined = connect(address)
-            log, name = None if read_only else self._log, str(self.setting("cluster"))
+            log, name, places = None if read_only else self._log, str(self.setting("cluster")), self._log.places()
             about = {"dtype": self.setting("dtype"), "metric": self.setting("metric")}
             session = uuid.uuid4().hex
 
             def start(place: Place) -> Any:
-                return find_actor(place, name) if read_only else start_actor(place, name, about, session)
+                if read_only:
+                    return find_actor(place, name)
+                return start_actor(place, name, about, session, self._log.epoch)
 
+            def following() -> str:
+                return self._seen().session if read_only else session
+
+            if not read_only:
+                wait_free(places, name)
             self._members = Members(
-                self._log.places(), start, log, self._log.applied(), self._oldest, timeout_s, allow_partial
+                places, start, log, self._log.applied(), self._oldest, following, timeout_s, allow_partial
             )
             self._members.wake(self._view.lasts)
         except BaseException:
@@ -394,14 +402,16 @@ class RayTable(DurableTable):
     def _check_writable(self) -> None:
         if self.database.read_only:
             raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+        self.members.check_complete()
 
     def _committed(self, fresh: dict[str, Any]) -> None:
-        """Take over what was written to the log, and have it brought to the shards."""
+        """Take over what was written to the log, have it brought to the shards, and wait until one has it."""
         self.settled(**fresh)
         view = self._seen()
         with self._asking:
             self._view = view
         self.members.wake(view.lasts)
+        self.members.confirm(view.number, view.lasts)
         self._entries_since += 1
         if self._entries_since >= _TRIM_ENTRIES and self.setting("options") is None:  # no learner needs the rows
             with self.database.write() as connection:
@@ -597,6 +607,7 @@ class RayTable(DurableTable):
 
     def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
         """Have every shard remove the vectors of deleted rows, by an entry of the log."""
+        self._check_writable()
         self._log.append(connection, {shard: {"compact": True} for shard in range(len(self.members))})
         fresh = {
             "rows": self._count("rows") - self._n_dead(),
