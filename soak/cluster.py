@@ -6,6 +6,8 @@ from the seed, in turn amid a change, amid a rehash and amid searches, and measu
 shard is back with everything that it has to have. Afterwards each answer is compared with the exact one of its
 version at every state between its question and its answer: one that fits none would mix versions or lack rows.
 At the end every acknowledged row must be there, and everything that was deleted must not.
+
+Then two coordinators of one index meet (`coordinators`): the second has a copy of the first one's folder.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from rich.table import Table
 from mihash.errors import PartialFailure
 
 from .concurrency import POOL, Searcher, Shared, Writer, check, filled, learned_from
+from .coordinators import soak_coordinators
 from .exact import Ledger
 from .nodes import joined, local_nodes
 from .report import Failure, console, show_load
@@ -42,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=int, default=20_000, help="how many rows there are at first (20000)")
     parser.add_argument("--shards", type=int, default=2, help="how many shards (2)")
     parser.add_argument("--threads", type=int, default=2, help="how many threads search (2)")
+    parser.add_argument("--rivals", type=int, default=12, help="how often two coordinators meet (12)")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
     parser.add_argument("--address", help="a cluster that runs already; one is started by default")
     parser.add_argument("--nodes", nargs="+", help="with --address, resources of the nodes that get shards")
@@ -57,8 +61,10 @@ def run(arguments: argparse.Namespace) -> bool:
         stack.enter_context(joined(address))
         base = stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-cluster-", dir=arguments.folder))
         tally = _soak(Path(base), nodes, arguments)
-    tally.show(time.perf_counter() - began)
-    return not tally.wrong
+        tally.show(time.perf_counter() - began)
+        rivalry = soak_coordinators(Path(base), address, nodes, arguments.rivals, arguments.seed)
+        rivalry.show()
+    return not tally.wrong and not rivalry.lost
 
 
 @dataclass

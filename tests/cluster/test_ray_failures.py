@@ -84,6 +84,8 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_
         hits = table.search(X[:3], k=1000)
         assert hits.missing == (1,)
         assert hits.keys.shape[1] == table.about()["shards"][0]["items"] < 600
+        with pytest.raises(PartialFailure, match="shard 1 on store-b"):
+            table.add(X[600:610])  # another coordinator may have that shard
     finally:
         nodes.bring("store-b")
     until = time.monotonic() + 30

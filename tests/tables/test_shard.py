@@ -1,12 +1,16 @@
 """A shard alone, without Ray: what it is told twice it does once, and it answers for the moment asked about."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
 from mihash import state as saved
-from mihash.errors import InvalidInput
+from mihash.errors import InvalidInput, Superseded
 from mihash.tables.answers import Question
+from mihash.tables.database import Database
 from mihash.tables.edition import Edition
+from mihash.tables.ray.log import Log, Place
 from mihash.tables.ray.moments import Moments
 from mihash.tables.ray.routing import shards_of
 from mihash.tables.ray.shard import Shard
@@ -151,6 +155,86 @@ def test_a_folder_is_taken_for_no_other_shard(shard, folder):
     shard.close()
     with pytest.raises(InvalidInput, match="does not hold shard t 1"):
         Shard(folder, "t 1", ABOUT)
+
+
+def refused(shard, session, epoch=None):
+    """Tell whether a shard refuses a session, or the claim of the one that has started it."""
+    try:
+        shard.call(session, "hello") if epoch is None else shard.claim(epoch)
+    except Superseded:
+        return True
+    return False
+
+
+def test_a_shard_follows_the_coordinator_of_the_latest_epoch_and_no_other(folder):
+    first = Shard(folder, "t 0", ABOUT, "first")
+    assert refused(first, "first")  # before it was claimed
+    assert first.claim(3)["epoch"] == 3
+    assert first.claim(3)["session"] == "first"  # Ray may send it twice
+    assert not refused(first, "first")
+    assert refused(first, "second")
+    assert first.hello()["beats"] == 1
+    first.close()
+    second = Shard(folder, "t 0", ABOUT, "second")
+    assert second.hello()["session"] == "first"  # to look is not to claim
+    assert [refused(second, "second", epoch) for epoch in (2, 3, 4)] == [True, True, False]
+    assert not refused(second, "second")
+    second.close()
+    again = Shard(folder, "t 0", ABOUT, "first")  # which Ray has started again
+    assert refused(again, "first")
+    assert refused(again, "first", 3)
+    assert again.hello()["session"] == "second"
+    again.close()
+    second = Shard(folder, "t 0", ABOUT, "second")
+    assert second.hello()["restarts"] == 1
+    second.close()
+
+
+def test_the_newest_entry_that_a_shard_knows_of_is_on_its_disk_with_its_author(shard, folder):
+    def told(which):
+        about = which.hello()
+        return about["applied"], about["newest"], about["author"]
+
+    def by(author, entry):
+        return entry[0], saved.dump(saved.load(entry[1]) | {"author": author})
+
+    assert told(shard) == (0, 0, None)
+    shard.stage(0, blob(FIRST))
+    shard.apply([by("a", publish(1, 0, 0)), by("b", rows(2, 1, 0, 10))], 0)
+    assert told(shard) == (2, 2, "b")
+    shard.note(5, "c")
+    shard.note(4, "d")
+    shard.apply([by("b", rows(3, 2, 10, 10))], 0)
+    assert told(shard) == (3, 5, "c")
+    shard.close()
+    again = Shard(folder, "t 0", ABOUT)
+    assert told(again) == (3, 5, "c")
+    again.apply([by("e", (7, saved.dump({"after": 3, "compact": True})))], 0)
+    assert told(again) == (7, 7, "e")
+    again.close()
+
+
+def test_a_log_knows_its_entries_by_their_authors(tmp_path):
+    about = {"table": "ray", "cluster": "c", "plain_keys": 1, **ABOUT}
+    with closing(Database.create(tmp_path / "log", about)) as database:
+        log = Log(database)
+        with database.write() as connection:
+            Log.create(connection, [Place(0, "node", "/nowhere")])
+            log.append(connection, {0: {"compact": True}})  # of a mihash that knew no epochs
+        assert [log.has(0, None), log.has(1, None), log.has(1, "a"), log.has(2, None)] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+        assert [log.begin(name, above) for name, above in (("a", 0), ("b", 4), ("c", 2))] == [1, 5, 6]
+        for _ in range(2):
+            with database.write() as connection:
+                log.append(connection, {0: {"compact": True}})
+        log.begin("d", 0)
+        assert [log.author(number) for number in range(5)] == [None, None, "c", "c", "d"]
+        assert [log.has(3, "c"), log.has(3, "b"), log.has(4, "d")] == [True, False, False]
+        assert [saved.load(entry)["author"] for _, entry in log.parts_after(0, 1)] == ["c", "c"]
 
 
 def test_routing_is_stable_and_even():
