@@ -15,6 +15,7 @@ __all__ = ["Members", "missed"]
 _POLL_S = 0.25
 _CLOSE_S = 5.0
 _HAS_S = 0.1
+_PATIENCE_S = 10.0  # a change that is refused, or left in doubt, costs more than a late answer
 _NOTED_S = 1.0
 
 
@@ -103,6 +104,9 @@ class Members:
 
     def check_complete(self) -> None:
         """Raise where not every shard follows this coordinator: another one may have those, and take changes."""
+        until = time.monotonic() + _PATIENCE_S
+        while all(member.lost for member in self.all) and time.monotonic() < until:
+            time.sleep(_HAS_S)
         self.check()
         lost = [member for member in self.all if not member.claimed]
         if lost or all(member.lost for member in self.all):
@@ -116,11 +120,12 @@ class Members:
         """
         concerned = [member for member, last in zip(self.all, lasts, strict=True) if last == number]
         others = [member for member in self.all if member not in concerned]
+        until = time.monotonic() + _PATIENCE_S
         while not any(member.has(number, _HAS_S) for member in concerned):
             self.check()
             if self._note(number, others):
                 return
-            if all(member.lost for member in self.all):
+            if all(member.lost for member in self.all) and time.monotonic() > until:
                 raise StoreError(
                     "The change is in the log, but no shard has confirmed it. It is made when one is back, unless "
                     f"another coordinator takes over before. {missed(self.all)}"
