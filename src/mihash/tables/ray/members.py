@@ -193,7 +193,9 @@ class Members:
         if self._log is None or not self._ray.is_initialized():
             return
         with suppress(self._ray.exceptions.RayError, NotReady):
-            refs = [member.call("write", "close") for member in self.all if member.state == "up"]
+            refs = [
+                member.call("write", "close") for member in self.all if member.claimed and member.state == "up"
+            ]
             if refs:
                 self._ray.wait(refs, num_returns=len(refs), timeout=_CLOSE_S)
         for member in self.all:
