@@ -1,7 +1,8 @@
 """NumPy's files: one array (``.npy``), or several by name in an archive (``.npz``), as streams of rows.
 
-A compressed archive is read as it is unpacked. Only an array in Fortran order is held as a whole, since its rows
-lie scattered; in a ``.npy`` file it is mapped instead.
+A compressed archive is read as it is unpacked, in pieces of bounded size, whatever it expands to. Only an array in
+Fortran order is held as a whole, since its rows lie scattered; in a ``.npy`` file it is mapped instead. How many
+bytes such an array may take, or one row, is limited.
 """
 
 import math
@@ -21,11 +22,14 @@ from .columns import Columns, Kind, Layout, lay_out
 from .rows import Rows, Source, check_finite, chunk_rows
 from .values import as_labels, as_metadata
 
-__all__ = ["ArraySource", "open_npy", "open_npz"]
+__all__ = ["HELD_BYTES", "ArraySource", "open_npy", "open_npz"]
 
 _DAMAGE = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 _NUMBERS = "fiub"  # kinds of dtypes
 _MAGIC = b"\x93NUMPY"
+_CHUNK_BYTES = 1 << 26
+_PIECE_BYTES = 1 << 20
+HELD_BYTES = 256_000_000
 
 Opener = Callable[[], IO[bytes]]
 
@@ -41,22 +45,49 @@ class _Header(NamedTuple):
             return "number" if len(self.shape) == 1 else "list"
         return "other"
 
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape[1:])
+
 
 class _Array:
-    """One array, read from its first row on."""
+    """One array, read from its first row on; it holds at most so many bytes at once."""
 
-    def __init__(self, file: str, stream: IO[bytes]) -> None:
-        self.file, self._stream = file, stream
+    def __init__(self, file: str, name: str, stream: IO[bytes], held_bytes: int) -> None:
+        self.file, self._name, self._stream = file, name, stream
         self.header = _read_header(file, stream)
         shape, fortran, dtype = self.header
-        self._row_bytes = dtype.itemsize * math.prod(shape[1:])
+        self._row_bytes = self.header.row_bytes
         self._whole: NDArray[Any] | None = None
         self._at = 0
+        if self._row_bytes > held_bytes:
+            raise self._too_large("one row of", self._row_bytes, held_bytes, "Make its rows shorter")
         if fortran and len(shape) > 1:
             if hasattr(stream, "mode") and not isinstance(stream, zipfile.ZipExtFile):
                 self._whole = np.memmap(stream, dtype, "r", stream.tell(), shape, "F")
             else:
-                self._whole = np.frombuffer(stream.read(), dtype).reshape(shape, order="F")
+                self._whole = self._unpacked(held_bytes)
+
+    def _unpacked(self, held_bytes: int) -> NDArray[Any]:
+        """Return an array in Fortran order as a whole."""
+        shape, _, dtype = self.header
+        n_bytes = shape[0] * self._row_bytes
+        if n_bytes > held_bytes:
+            remedy = "Save it in C order (np.ascontiguousarray) or as a .npy file"
+            raise self._too_large("as its rows lie scattered (Fortran order),", n_bytes, held_bytes, remedy)
+        whole = np.empty(n_bytes, dtype=np.uint8)
+        for at in range(0, n_bytes, _PIECE_BYTES):
+            piece = self._stream.read(min(_PIECE_BYTES, n_bytes - at))
+            whole[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            if len(piece) < min(_PIECE_BYTES, n_bytes - at):
+                raise InvalidInput(f"{self.file} is cut short. Copy or make it again.")
+        return whole.view(dtype).reshape(shape, order="F")
+
+    def _too_large(self, what: str, n_bytes: int, held_bytes: int, remedy: str) -> InvalidInput:
+        return InvalidInput(
+            f"{self.file}: {what} the array {self._name!r} takes {_megabytes(n_bytes)} at once, and the limit is "
+            f"{_megabytes(held_bytes)}. {remedy}, or raise the limit (--memory)."
+        )
 
     def skip(self, n: int) -> None:
         self._at += n
@@ -88,6 +119,8 @@ class ArraySource(Source):
         How each array is opened.
     wanted
         The arrays that the user names.
+    held_bytes
+        How many bytes one row may take, or an array whose rows cannot be read one after the other.
 
     Examples
     --------
@@ -99,9 +132,11 @@ class ArraySource(Source):
     (1, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], ['b', 'c'])
     """
 
-    def __init__(self, name: str, arrays: Mapping[str, Opener], wanted: Columns) -> None:
+    def __init__(
+        self, name: str, arrays: Mapping[str, Opener], wanted: Columns, held_bytes: int = HELD_BYTES
+    ) -> None:
         self.name = name
-        self._arrays = arrays
+        self._arrays, self._held_bytes = arrays, held_bytes
         headers = {}
         for each, opened in arrays.items():
             with _told(name), opened() as stream:
@@ -112,6 +147,8 @@ class ArraySource(Source):
         self.n_rows = _common_length(name, self._layout, headers)
         shape = headers[self._layout.vector[0]].shape
         self._width = shape[1] if self._layout.whole else len(self._layout.vector)
+        row_bytes = sum(headers[each].row_bytes for each in self._layout.used)
+        self._chunk_rows = max(1, min(chunk_rows(self._width), _CHUNK_BYTES // max(1, row_bytes)))
         if not self.n_rows or not self._width:
             raise InvalidInput(f"{name} is empty: its vectors have the shape {shape}. Give a file with vectors.")
 
@@ -119,10 +156,11 @@ class ArraySource(Source):
         """Yield the rows from ``start`` up to ``stop``, in chunks."""
         total = self.n_rows or 0
         stop = total if stop is None else min(stop, total)
-        size = chunk_rows(self._width)
+        size = self._chunk_rows
         with _told(self.name), ExitStack() as stack:
             arrays = {
-                name: _Array(self.name, stack.enter_context(self._arrays[name]())) for name in self._layout.used
+                name: _Array(self.name, name, stack.enter_context(self._arrays[name]()), self._held_bytes)
+                for name in self._layout.used
             }
             for array in arrays.values():
                 array.skip(start)
@@ -151,7 +189,7 @@ class ArraySource(Source):
         return Rows(first, X, y, keys, metadata, share)
 
 
-def open_npy(path: Path, wanted: Columns) -> Source:
+def open_npy(path: Path, wanted: Columns, held_bytes: int = HELD_BYTES) -> Source:
     """Open an array; keys, labels and metadata are named by the paths of further ``.npy`` files."""
     arrays: dict[str, Opener] = {path.stem: lambda: path.open("rb")}
     others = [wanted.label, *wanted.metadata, None if wanted.key == "none" else wanted.key]
@@ -162,7 +200,8 @@ def open_npy(path: Path, wanted: Columns) -> Source:
         raise InvalidInput(f"{path} is one array, which is the vector: leave {wanted.option} out.")
     with path.open("rb") as stream:
         _check_matrix(_read_header(str(path), stream), str(path))
-    return ArraySource(str(path), arrays, replace(wanted, vector=path.stem, key=wanted.key or "none"))
+    named = replace(wanted, vector=path.stem, key=wanted.key or "none")
+    return ArraySource(str(path), arrays, named, held_bytes)
 
 
 def _check_matrix(header: _Header, file: str) -> None:
@@ -177,13 +216,14 @@ def _check_matrix(header: _Header, file: str) -> None:
         )
 
 
-def open_npz(path: Path, wanted: Columns) -> Source:
+def open_npz(path: Path, wanted: Columns, held_bytes: int = HELD_BYTES) -> Source:
     """Open an archive of arrays."""
     if not zipfile.is_zipfile(path):
         raise InvalidInput(f"{path} is not a .npz archive, or is cut short. Copy or make it again.")
     with _told(str(path)), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.namelist() if member.endswith(".npy")]
-    return ArraySource(str(path), {member[:-4]: _member(path, member) for member in members}, wanted)
+    arrays = {member[:-4]: _member(path, member) for member in members}
+    return ArraySource(str(path), arrays, wanted, held_bytes)
 
 
 def _member(path: Path, member: str) -> Opener:
@@ -247,3 +287,7 @@ def _values(array: NDArray[Any]) -> list[Any]:
     if array.dtype.kind == "M":
         return [str(each) for each in array]
     return found
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.0f} MB"

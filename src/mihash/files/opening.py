@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 from .. import validation
 from ..errors import InvalidInput
+from .arrays import HELD_BYTES, open_npy, open_npz
 from .columns import Columns
 from .rows import Source
 
@@ -17,7 +18,10 @@ _STREAMED = ("csv", "jsonl")
 
 
 def open_source(
-    path: str | os.PathLike[str], columns: Columns | None = None, file_format: str | None = None
+    path: str | os.PathLike[str],
+    columns: Columns | None = None,
+    file_format: str | None = None,
+    held_bytes: int = HELD_BYTES,
 ) -> Source:
     r"""Open a file of vectors.
 
@@ -29,6 +33,9 @@ def open_source(
         Which columns hold what; by default that is guessed.
     file_format
         One of `FORMATS`; None goes by the name of the file.
+    held_bytes
+        Of ``.npy`` and ``.npz``: how many bytes one row may take, or an array of an archive in Fortran order,
+        which can only be read as a whole. A small archive may expand to any size.
 
     Examples
     --------
@@ -52,8 +59,9 @@ def open_source(
     if name is None:
         raise InvalidInput(f"{file} must end in {', '.join(sorted(_SUFFIXES))}; or name its --format.")
     validation.choice("format", name, FORMATS)
+    validation.integer("held_bytes", held_bytes, minimum=1)
     try:
-        return _opened(file, wanted, name)
+        return _opened(file, wanted, name, held_bytes)
     except PermissionError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
 
@@ -67,16 +75,14 @@ def open_stream(stream: BinaryIO, columns: Columns | None = None, stream_format:
     return _text("standard input", stream, wanted, stream_format)
 
 
-def _opened(file: Path, wanted: Columns, name: str) -> Source:
+def _opened(file: Path, wanted: Columns, name: str, held_bytes: int) -> Source:
     if name in _STREAMED:
         return _text(str(file), file, wanted, name)
     if name == "parquet":
         from .parquet import ParquetSource
 
         return ParquetSource(file, wanted)
-    from .arrays import open_npy, open_npz
-
-    return open_npy(file, wanted) if name == "npy" else open_npz(file, wanted)
+    return (open_npy if name == "npy" else open_npz)(file, wanted, held_bytes)
 
 
 def _text(name: str, stream: Path | BinaryIO, wanted: Columns, text_format: str) -> Source:
