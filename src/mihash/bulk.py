@@ -102,12 +102,12 @@ def encode_file(
     >>> n, codes.keys.tolist(), mihash.unpack(codes.codes, 2).astype(int).tolist()
     (2, ['a', 'b'], [[1, 1], [0, 1]])
     """
-    file = _described(Path(source), Path(source).name)
-    stamp = f"{file.name} {file.size} {file.written}"
+    wanted = Columns() if columns is None else columns
+    stamp = _stamp(_described(Path(source), Path(source).name), wanted)
     told = told_in(target)
     if told.get("fingerprint") == mapping.fingerprint and told.get("source") == stamp:
         return None
-    opened = open_source(source, Columns() if columns is None else columns, "parquet")
+    opened = open_source(source, wanted, "parquet")
     chunks = opened.rows()
     first = next(chunks)
     if first.X.shape[1] != mapping.n_features:
@@ -119,6 +119,13 @@ def encode_file(
     rows = Rows(mapping.n_bits, mapping, None, kind, None, False, batches)
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     return write_rows(rows, target, source=stamp)
+
+
+def _stamp(file: _File, columns: Columns) -> str:
+    """Return what the codes of a file are made from: the file as it is, and the columns that were named."""
+    named = {"vector": columns.vector, "key": columns.key}
+    chosen = "".join(f" {option}={name!r}" for option, name in named.items() if name is not None)
+    return f"{file.name} {file.size} {file.written}{chosen}"
 
 
 def _batches(name: str, chunks: Iterable[FileRows], mapping: HashMapping) -> Iterator[Batch]:

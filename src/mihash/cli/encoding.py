@@ -45,8 +45,8 @@ def encode(
     """Encode a folder of Parquet files with the mapping of an index, each to a file of keys and codes.
 
     With --ray the nodes of a cluster share the work; both folders are meant as they are on each node, and a file
-    is encoded where it is. What was interrupted goes on where it stopped: files that are done are left alone. The
-    files have the form of mihash export (docs/export.md).
+    is encoded where it is. What was interrupted goes on where it stopped: files that are done, with the same
+    mapping and columns, are left alone. The files have the form of mihash export (docs/export.md).
     """
     from ..bulk import encode_folder, mapping_in
     from ..errors import InvalidInput
