@@ -31,6 +31,7 @@ from .tables.durable import DurableTable, Item
 from .tables.items import Metadata
 from .tables.keys import Key
 from .tables.opening import TABLES, create_table, open_table
+from .tables.readings import Reading
 from .tables.seals import check_seals
 from .tables.settings import read_position, write_settings
 from .tables.versions import now, propose_newest, published_versions
@@ -199,7 +200,7 @@ class OnlineIndex:
         keys: ArrayLike | None = None,
         metadata: Metadata = None,
         *,
-        source: tuple[str, int] | None = None,
+        source: tuple[str, int] | Reading | None = None,
         at_once: int | None = None,
     ) -> list[Key]:
         """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
@@ -217,7 +218,8 @@ class OnlineIndex:
         metadata
             A dictionary for each row, to filter by and to get back.
         source
-            A name and a position up to which it was read, committed with the rows; see `position`.
+            A name and a position up to which it was read, committed with the rows; see `position`. With a
+            `Reading` more is remembered, as `mihash.ingest` does of files.
         at_once
             From how many rows to learn before it returns; call `learn` for the others. By default from all.
         """

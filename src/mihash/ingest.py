@@ -1,29 +1,36 @@
 """Adding whole files to an index: checked before the first row goes in, and continued where it was interrupted.
 
-How far a source was read is committed with its rows, as their number and a checksum of their vectors. So whoever
-adds the same source again goes on after the last row that is in, or hears that it is another one by now.
+How far a source was read is committed with its rows, with checksums of all that they store. So whoever adds the
+same source again goes on after the last row that is in, or hears that it is another one by now, or that rows of it
+were deleted since.
 """
 
 import os
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import validation
+from .admission import NewKeys, Shape, check_labels
+from .contents import Contents, Remembered
 from .errors import InvalidInput
 from .files import Rows, Source
 from .index import OnlineIndex
-from .online import learner_class
 from .tables.filters import encode_metadata
 from .tables.keys import Key, as_keys
+from .tables.readings import Reading, read_details
 
 __all__ = ["Added", "Progress", "ingest", "name_of", "rows_in"]
 
-_KEYS = "Name another column with --key, or number the rows with --key none."
-_ROWS_BIT = 32  # a position is the number of rows, and in the lower bits their CRC-32
+_OLD = (
+    "was added by an earlier mihash, which remembered its vectors only: whether its labels and metadata have "
+    "changed since is not known. They are remembered from now on, as they are in the file."
+)
+
+_ADD, _SKIP = "add", "skip"
 
 Progress = Callable[[str, str, int, int | None], None]
 Value = TypeVar("Value")
@@ -40,27 +47,20 @@ class Added(NamedTuple):
         How many of its rows were in already.
     added
         How many were added.
+    deleted
+        How many had been in and were deleted since.
+    restored
+        How many of those were added again.
+    note
+        What cannot be told of it; empty where everything can.
     """
 
     source: str
     before: int
     added: int
-
-
-class _Position(NamedTuple):
-    n_rows: int = 0
-    checksum: int = 0
-
-    @classmethod
-    def of(cls, number: int | None) -> "_Position":
-        return cls() if number is None else cls(number >> _ROWS_BIT, number & (1 << _ROWS_BIT) - 1)
-
-    @property
-    def number(self) -> int:
-        return self.n_rows << _ROWS_BIT | self.checksum
-
-    def after(self, X: NDArray[np.float32]) -> "_Position":
-        return _Position(self.n_rows + len(X), zlib.crc32(X.data, self.checksum))
+    deleted: int = 0
+    restored: int = 0
+    note: str = ""
 
 
 def name_of(path: str | os.PathLike[str]) -> str:
@@ -70,7 +70,7 @@ def name_of(path: str | os.PathLike[str]) -> str:
 
 def rows_in(index: OnlineIndex, name: str) -> int:
     """Return how many rows of a source are in an index."""
-    return _Position.of(index.position(name)).n_rows
+    return Contents.at(index.position(name)).n_rows
 
 
 def ingest(
@@ -79,6 +79,7 @@ def ingest(
     *,
     check: bool = True,
     again: bool = False,
+    deleted: str | None = None,
     progress: Progress | None = None,
 ) -> list[Added]:
     """Add sources to an index; what is wrong with one of them is told before the first row is added.
@@ -93,6 +94,9 @@ def ingest(
         Whether files are read through first. Without it, and for streams, the chunks before a bad row are in.
     again
         Whether to begin at the first row whatever is in already.
+    deleted
+        What becomes of rows that were in and were deleted since: ``"add"`` adds them again, ``"skip"`` goes on
+        without them; None raises where there are any.
     progress
         Is called with what is done ("checking" or "adding"), with which source, the rows so far and, where it is
         known, of how many.
@@ -111,14 +115,16 @@ def ingest(
     [(0, 300), (300, 0)]
     >>> folder.cleanup()
     """
+    if deleted is not None:
+        validation.choice("deleted", deleted, (_ADD, _SKIP))
     tell = progress or _silent
-    parts = [_Ingest(index, source, name, again) for source, name in sources]
-    _check_labels(index, [source for source, _ in sources])
+    parts = [_Ingest(index, source, name, again, deleted) for source, name in sources]
+    check_labels(index, [source for source, _ in sources])
     for part in parts:
         if part.source.repeatable:
             part.check_begin(tell)
     if check:
-        seen, shape = _Keys(index), _Shape.of(index)
+        seen, shape = NewKeys(index), Shape.of(index)
         for part in parts:
             if part.source.repeatable:
                 shape = part.check(shape, seen, tell)
@@ -126,136 +132,150 @@ def ingest(
     return [part.run(tell) for part in parts]
 
 
-def _check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
-    """Raise where sources, one after the other, have labels that the index does not take, or lack them."""
-    stats = index.stats()
-    begun, labelled = stats["n_features"] is not None, stats["labels"]
-    for source in sources:
-        if begun and not labelled and source.has_labels:
-            first = (
-                "This index began" if stats["n_features"] is not None else f"{sources[0].name} comes first and is"
-            )
-            raise InvalidInput(
-                f"{first} without labels: neighbours are those that are near. Leave --label out, "
-                "or make an index whose first rows have labels."
-            )
-        if not begun and not source.has_labels and learner_class(stats["learner"]).needs_labels:
-            raise InvalidInput(
-                f"The learner {stats['learner']} learns from class labels, and {source.name} comes without: "
-                "name their column with --label."
-            )
-        begun, labelled = True, labelled or source.has_labels
-
-
-class _Shape(NamedTuple):
-    """What rows have in common: the width of vectors, and of labels () for integers or (classes,) for 0 and 1."""
-
-    width: int | None
-    labels: tuple[int, ...] | None
-
-    @classmethod
-    def of(cls, index: OnlineIndex) -> "_Shape":
-        kind = index._table.label_kind
-        return cls(index.stats()["n_features"], None if kind is None else (kind[1],) if kind[1] else ())
-
-
-class _Keys:
-    """The keys that are on their way into an index; kept are 8 bytes of each."""
-
-    def __init__(self, index: OnlineIndex) -> None:
-        self._index = index
-        self._marks: list[NDArray[np.int64]] = []
-        self._places: list[tuple[str, int]] = []
-
-    def check(self, source: str, first: int, keys: Sequence[Key]) -> None:
-        """Raise where a key is stored; whether one comes twice is told by `check_unique`, when all were seen."""
-        if len(self._index) and len(keys):
-            stored = np.flatnonzero(self._index.contains(keys))
-            if len(stored):
-                place = int(stored[0])
-                raise InvalidInput(
-                    f"{source}: row {first + place} has the key {keys[place]!r}, which is stored already. {_KEYS}"
-                )
-        self._marks.append(np.array([hash((key, isinstance(key, str))) for key in keys], dtype=np.int64))
-        self._places.append((source, first))
-
-    def check_unique(self) -> None:
-        """Raise where two rows have the same key."""
-        marks = np.concatenate(self._marks) if self._marks else np.empty(0, dtype=np.int64)
-        order = np.argsort(marks, kind="stable")
-        again = order[1:][marks[order[1:]] == marks[order[:-1]]]
-        if len(again):
-            second = int(again.min())
-            first = int(np.flatnonzero(marks == marks[second])[0])
-            raise InvalidInput(f"{self._place(second)} has the key of {self._place(first)}. {_KEYS}")
-
-    def _place(self, number: int) -> str:
-        ends = np.cumsum([len(part) for part in self._marks])
-        part = int(np.searchsorted(ends, number, side="right"))
-        source, first = self._places[part]
-        return f"{source}: row {first + number - (int(ends[part - 1]) if part else 0)}"
-
-
 class _Ingest:
     """One source on its way into an index.
 
     Parameters
     ----------
-    index, source, name, again
+    index, source, name, again, deleted
         As for `ingest`.
     """
 
-    def __init__(self, index: OnlineIndex, source: Source, name: str | None, again: bool = False) -> None:
-        self._index, self.source, self._name = index, source, name
-        found = None if name is None or again else index.position(name)
-        self._begin = _Position.of(found)
+    def __init__(
+        self, index: OnlineIndex, source: Source, name: str | None, again: bool = False, deleted: str | None = None
+    ) -> None:
+        self._index, self.source, self._name, self._policy = index, source, name, deleted
+        self._known = Remembered() if name is None or again else _remembered(index, name)
+        self._deletions = int(index._table.setting("tombstones") or 0)
+        self._begin = self._known.contents.n_rows
+        self._n_gone, self._first_gone = 0, ""
         self._total = source.n_rows
-        if self._total is not None and self._total < self._begin.n_rows:
+        if self._total is not None and self._total < self._begin:
             raise self._replaced(f"it has {self._total:,} rows")
 
-    def check(self, shape: _Shape, seen: _Keys, tell: Progress) -> _Shape:
+    def check(self, shape: Shape, seen: NewKeys, tell: Progress) -> Shape:
         """Read the source through and raise where a row could not be added; return the shape of its rows."""
-        n_rows = self._begin.n_rows
+        n_rows = self._begin
         dtype = np.dtype(self._index.stats()["dtype"])
-        for rows in self.source.rows(self._begin.n_rows):
-            shape = _Shape(self._check_width(shape.width, rows), self._check_classes(shape.labels, rows))
+        for rows, places in self._deleted() if self._policy == _ADD else ():
+            if rows.keys is not None:
+                again = _some(rows, places).keys or []
+                seen.check(self.source.name, [rows.first + place for place in places], again)
+        for rows in self.source.rows(self._begin):
+            shape = Shape(self._check_width(shape.width, rows), self._check_classes(shape.labels, rows))
             self._check_values(rows, dtype, seen)
             n_rows = rows.first + len(rows.X)
             tell("checking", self.source.name, n_rows, _estimate(self._total, rows))
         self._total = n_rows
         return shape
 
-    def run(self, tell: Progress) -> Added:
-        """Add the rows that are not in yet; each chunk is committed with the position after it."""
-        position = self._begin
-        if not self.source.repeatable:
-            self.check_begin(tell)
-        for rows in self.source.rows(position.n_rows):
-            position = position.after(rows.X)
-            source = None if self._name is None else (self._name, position.number)
-            try:
-                self._index.add(rows.X, rows.y, rows.keys, rows.metadata, source=source)
-            except InvalidInput as error:
-                before = f" The {rows.first:,} rows before them are in." if rows.first else ""
-                raise type(error)(f"{self._span(rows)}: {error}{before}") from error
-            tell("adding", self.source.name, position.n_rows, _estimate(self._total, rows))
-        return Added(self.source.name, self._begin.n_rows, position.n_rows - self._begin.n_rows)
-
     def check_begin(self, tell: Progress) -> None:
         """Raise where the rows that are in already are not the first rows of the source any more."""
-        found = _Position()
-        for rows in self.source.rows(0, self._begin.n_rows) if self._begin.n_rows else ():
-            found = found.after(rows.X)
+        before, found = self._known.contents, Contents()
+        for rows in self.source.rows(0, self._begin) if self._begin else ():
+            found = found.after(rows)
+            if self._known.deletions != self._deletions:
+                self._count_missing(rows)
             tell("checking", self.source.name, found.n_rows, _estimate(self._total, rows))
-        if found.n_rows < self._begin.n_rows:
+        if found.n_rows < self._begin:
             raise self._replaced(f"it has {found.n_rows:,} rows")
-        if found != self._begin:
+        others = before.differences(found)
+        if "vectors" in others:
             raise self._replaced("its first rows are others")
+        if others and self._known.whole:
+            raise self._changed(others)
+        if self._n_gone and self._policy not in ((_ADD, _SKIP) if self.source.repeatable else (_SKIP,)):
+            raise self._lacking()
+        self._known = self._known._replace(contents=found, deletions=None if self._n_gone else self._deletions)
+
+    def run(self, tell: Progress) -> Added:
+        """Add the rows that are not in yet; each chunk is committed with what is remembered after it."""
+        if not self.source.repeatable:
+            self.check_begin(tell)
+        note = "" if self._known.whole else f"{self.source.name} {_OLD}"
+        restored = self._restore(tell) if self._n_gone and self._policy == _ADD else 0
+        for rows in self.source.rows(self._begin):
+            self._known = self._known._replace(contents=self._known.contents.after(rows))
+            self._add(rows, range(len(rows.X)))
+            tell("adding", self.source.name, self._known.contents.n_rows, _estimate(self._total, rows))
+        added = self._known.contents.n_rows - self._begin
+        if note and not added and not restored:
+            self._add(Rows(self._begin, np.empty((0, self._index.stats()["n_features"]), dtype=np.float32)), ())
+        return Added(self.source.name, self._begin - self._n_gone, added, self._n_gone, restored, note)
+
+    def _restore(self, tell: Progress) -> int:
+        """Add the rows again that were deleted since they were added; return how many."""
+        n = 0
+        for rows, places in self._deleted():
+            self._add(rows, places)
+            n += len(places)
+            tell("adding", self.source.name, n, self._n_gone)
+        self._known = self._known._replace(deletions=self._deletions)
+        return n
+
+    def _deleted(self) -> Iterator[tuple[Rows, list[int]]]:
+        """Yield the chunks that have rows which were added and are not stored now, with the places of those."""
+        for rows in self.source.rows(0, self._begin) if self._n_gone else ():
+            places = np.flatnonzero(self._missing(rows)).tolist()
+            if places:
+                yield rows, places
+
+    def _missing(self, rows: Rows) -> NDArray[np.bool_]:
+        """Tell of rows that were added whether they are not stored now."""
+        if rows.keys is not None:
+            return ~self._index.contains(self._checked_keys(rows, rows.keys))
+        numbers = self._known.numbers.of(rows.first, len(rows.X))
+        missing: NDArray[np.bool_] = (numbers >= 0) & ~self._index.contains(numbers)
+        return missing
+
+    def _count_missing(self, rows: Rows) -> None:
+        places = np.flatnonzero(self._missing(rows)).tolist()
+        if places and not self._n_gone:
+            keys = self._known.numbers.of(rows.first, len(rows.X)).tolist() if rows.keys is None else rows.keys
+            self._first_gone = f"row {rows.first + places[0]}, key {keys[places[0]]!r}"
+        self._n_gone += len(places)
+
+    def _add(self, rows: Rows, places: Sequence[int]) -> None:
+        """Store rows of a chunk, with what is remembered of the source then."""
+        chosen = rows if len(places) == len(rows.X) else _some(rows, places)
+        source = None
+        if self._name is not None:
+            source = Reading(
+                self._name, self._known.contents.position, lambda keys: self._noted(rows, places, keys)
+            )
+        try:
+            self._index.add(chosen.X, chosen.y, chosen.keys, chosen.metadata, source=source)
+        except InvalidInput as error:
+            before = f" The {rows.first:,} rows before them are in." if rows.first else ""
+            raise type(error)(f"{self._span(rows)}: {error}{before}") from error
+
+    def _noted(self, rows: Rows, places: Sequence[int], keys: Sequence[Key]) -> str:
+        """Return what is remembered once some rows of a chunk are stored under their keys."""
+        if rows.keys is None and len(places):
+            numbers = self._known.numbers.of(rows.first, len(rows.X))
+            numbers[list(places)] = keys
+            self._known = self._known._replace(numbers=self._known.numbers.replaced(rows.first, numbers.tolist()))
+        return self._known.details
 
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
-            f"{self.source.name} is another file than the one of which {self._begin.n_rows:,} rows are in: {how}. "
+            f"{self.source.name} is another file than the one of which {self._begin:,} rows are in: {how}. "
             "Put it under another name, or add it from its first row with --again."
+        )
+
+    def _changed(self, others: Sequence[str]) -> InvalidInput:
+        return InvalidInput(
+            f"{self.source.name}: the {self._begin:,} rows that are in were added with other "
+            f"{' and '.join(others)}. Name the same columns as before; or, to store them as they are now, delete "
+            "the rows that are in and add the file with --again."
+        )
+
+    def _lacking(self) -> InvalidInput:
+        again = "--deleted add to add them again or with " if self.source.repeatable else ""
+        why = "" if self._known.whole else " (or had other keys when an earlier mihash added them)"
+        return InvalidInput(
+            f"{self.source.name}: {self._n_gone:,} of the {self._begin:,} rows that were added were deleted "
+            f"since{why}, first {self._first_gone}. Say with {again}--deleted skip to go on without them."
         )
 
     def _check_width(self, width: int | None, rows: Rows) -> int:
@@ -281,7 +301,7 @@ class _Ingest:
             )
         return found
 
-    def _check_values(self, rows: Rows, dtype: np.dtype[Any], seen: _Keys) -> None:
+    def _check_values(self, rows: Rows, dtype: np.dtype[Any], seen: NewKeys) -> None:
         if dtype.itemsize == 2:
             large = np.flatnonzero(np.abs(rows.X).max(axis=1) > np.finfo(np.float16).max)
             if len(large):
@@ -292,11 +312,15 @@ class _Ingest:
         if rows.metadata is not None:
             self._each(rows, rows.metadata, encode_metadata)
         if rows.keys is not None:
-            try:
-                as_keys(rows.keys, len(rows.keys))
-            except InvalidInput:
-                self._each(rows, rows.keys, as_keys)
-            seen.check(self.source.name, rows.first, rows.keys)
+            numbers = range(rows.first, rows.first + len(rows.X))
+            seen.check(self.source.name, numbers, self._checked_keys(rows, rows.keys))
+
+    def _checked_keys(self, rows: Rows, keys: Sequence[Key]) -> list[Key]:
+        try:
+            return as_keys(list(keys), len(keys))
+        except InvalidInput:
+            self._each(rows, keys, as_keys)
+            raise
 
     def _each(self, rows: Rows, values: Sequence[Value], check: Callable[[Value], Any]) -> None:
         for place, value in enumerate(values):
@@ -307,6 +331,22 @@ class _Ingest:
 
     def _span(self, rows: Rows) -> str:
         return f"{self.source.name}: rows {rows.first} to {rows.first + len(rows.X) - 1}"
+
+
+def _remembered(index: OnlineIndex, name: str) -> Remembered:
+    with index._table.database.read() as connection:
+        return Remembered.of(index.position(name), read_details(connection, name))
+
+
+def _some(rows: Rows, places: Sequence[int]) -> Rows:
+    """Return some rows of a chunk."""
+    chosen = list(places)
+    return rows._replace(
+        X=rows.X[chosen],
+        y=None if rows.y is None else rows.y[chosen],
+        keys=None if rows.keys is None else [rows.keys[place] for place in chosen],
+        metadata=None if rows.metadata is None else [rows.metadata[place] for place in chosen],
+    )
 
 
 def _silent(*_: Any) -> None:

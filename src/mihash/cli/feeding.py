@@ -20,6 +20,7 @@ __all__ = ["add", "create"]
 
 _PANEL = "An index"
 _STDIN = "-"
+_MEMORY_MB = 256
 
 
 @command(_PANEL, "mihash create photos --bits 64 --metric cosine")
@@ -142,6 +143,22 @@ def add(
     again: Annotated[
         bool, typer.Option("--again", help="Add from the first row on, even if these files were added before.")
     ] = False,
+    deleted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Rows of these files that were deleted from the index: 'add' them again, or 'skip' them.",
+            show_default="refuse the file",
+        ),
+    ] = None,
+    memory: Annotated[
+        int,
+        typer.Option(
+            metavar="MB",
+            min=1,
+            help="How much one row of a .npy or .npz file may take, or an array in Fortran order in a .npz file.",
+        ),
+    ] = _MEMORY_MB,
     headless: NoHeader = False,
     source: Annotated[
         str | None,
@@ -157,9 +174,15 @@ def add(
 
     Files are read through before the first row is added: all of them are right, or nothing is added. It may be
     interrupted at any time, even by a kill; the same command goes on where it stopped. A file that has grown is
-    added from its first new row on; one that is in already is not added again; one that was replaced by another is
-    refused, even with --no-check. The standard input is read once, so rows before a bad one stay; it is resumed if
-    it has a --source, by sending the same rows again.
+    added from its first new row on; one that is in already is not added again.
+
+    A file is refused, even with --no-check, if its rows that are in have other vectors, keys, labels or metadata
+    now: the file has changed, or other columns are named. It is refused too if rows of it were deleted from the
+    index: say with --deleted what to do with them. An updated item counts as in. An earlier mihash remembered
+    only the vectors of a file; then labels and metadata are not compared the first time, and a note says so.
+
+    The standard input is read once, so rows before a bad one stay; it is resumed if it has a --source, by sending
+    the same rows again.
 
     In a .npz file columns are arrays by name; beside a .npy file they are further .npy files, named by their
     paths. In CSV a number is a number and an empty field nothing. In JSON lines a row may lack metadata; on
@@ -174,31 +197,37 @@ def add(
     _check_once(files)
     with open_index(path, ray=ray) as index:
         n_before = len(index)
-        sources = [(_opened(file, columns, file_format), _name(file, files, source)) for file in files]
+        sources = [
+            (_opened(file, columns, file_format, memory * 1_000_000), _name(file, files, source)) for file in files
+        ]
         _tell_notes(index, [each for each, _ in sources])
         try:
             with rows_progress() as progress:
-                added = ingest(index, sources, check=not unchecked, again=again, progress=progress)
+                added = ingest(
+                    index, sources, check=not unchecked, again=again, deleted=deleted, progress=progress
+                )
                 index.wait()
         except KeyboardInterrupt:
             raise _stopped(len(index) - n_before, [name for _, name in sources], again) from None
         n_items, version = len(index), index.version
     for each in added:
+        if each.note:
+            note(each.note)
         say(_told(each))
     took = time.perf_counter() - begin
-    n_added = sum(each.added for each in added)
+    n_added = sum(each.added + each.restored for each in added)
     if n_added:
         rate = f"{duration(took)}, {n_added / took:,.0f} rows/s"
         say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
 
 
-def _opened(file: str, columns: "Columns", file_format: str | None) -> "Source":
+def _opened(file: str, columns: "Columns", file_format: str | None, held_bytes: int) -> "Source":
     from ..files import open_source, open_stream
 
     return (
         open_stream(sys.stdin.buffer, columns, file_format)
         if file == _STDIN
-        else open_source(file, columns, file_format)
+        else open_source(file, columns, file_format, held_bytes)
     )
 
 
@@ -234,10 +263,14 @@ def _tell_notes(index: "OnlineIndex", sources: "list[Source]") -> None:
 
 
 def _told(added: "Added") -> str:
-    if added.before and not added.added:
-        return f"{added.source}: all {added.before:,} rows are in already; nothing was added (--again adds them)."
+    n_skipped = added.deleted - added.restored
+    skipped = f" {counted(n_skipped, 'row')} deleted since, skipped." if n_skipped else ""
+    if added.before and not added.added and not added.restored:
+        every = f"{added.before:,} rows are in already" if skipped else f"all {added.before:,} rows are in already"
+        return f"{added.source}: {every}; nothing was added (--again adds them).{skipped}"
     went_on = f", after {added.before:,} that were in already" if added.before else ""
-    return f"{added.source}: added {counted(added.added, 'row')}{went_on}."
+    restored = f", {added.restored:,} of which had been deleted" if added.restored else ""
+    return f"{added.source}: added {counted(added.added + added.restored, 'row')}{restored}{went_on}.{skipped}"
 
 
 def _stopped(n_added: int, names: list[str | None], again: bool) -> typer.Exit:

@@ -21,6 +21,7 @@ from .answers import Hits
 from .database import Database
 from .items import Metadata
 from .keys import Key
+from .readings import Reading
 from .segments import LabelKind, Segment
 from .settings import read_settings
 from .versions import mapping_of, waiting_version
@@ -149,7 +150,7 @@ class DurableTable(ABC):
         keys: ArrayLike | None = None,
         labels: NDArray[Any] | None = None,
         metadata: Metadata = None,
-        source: tuple[str, int] | None = None,
+        source: tuple[str, int] | Reading | None = None,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         """Store items under unique keys; return the keys, and the vectors as they were stored."""
 

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import validation
 from ..errors import CorruptStore, DuplicateKey, InvalidInput
 from .filters import decode_metadata, encode_metadata
-from .keys import Key, is_text
+from .keys import Key
 from .schema import check_structure
 
 __all__ = [
     "EncodedMetadata",
     "Metadata",
     "as_metadata",
-    "as_position",
     "check_items",
     "ids_of",
     "insert_items",
@@ -58,16 +56,6 @@ def as_metadata(metadata: Metadata, n: int) -> list[str | None]:
     if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
         raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
     return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
-
-
-def as_position(source: tuple[str, int]) -> tuple[str, int]:
-    """Return the name of a source and a position in it, checked."""
-    if not isinstance(source, tuple | list) or len(source) != 2:
-        raise InvalidInput(f"`source` must be a name and a position; got {source!r:.80}.")
-    name, position = source
-    if not isinstance(name, str) or not is_text(name):
-        raise InvalidInput(f"The name of a source must be a string; got {name!r:.80}.")
-    return str.__str__(name), validation.integer("position", position, minimum=0, maximum=2**63 - 1)
 
 
 def insert_items(

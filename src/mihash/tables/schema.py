@@ -42,6 +42,10 @@ _LATER = {
         "CREATE TABLE seal (relation TEXT NOT NULL, number INTEGER NOT NULL, seal INTEGER NOT NULL, "
         "PRIMARY KEY (relation, number)) WITHOUT ROWID"
     ),
+    "reading": (
+        "CREATE TABLE reading (source TEXT PRIMARY KEY, position INTEGER NOT NULL, details TEXT NOT NULL, "
+        "seal INTEGER NOT NULL) WITHOUT ROWID"
+    ),
 }
 
 CLUSTER = """
@@ -59,7 +63,7 @@ EPOCHS = (
 )
 """Who wrote which entries of a coordinator's log; made when it is opened for writing."""
 
-_SMALL = ("setting", "decision", "version", "checkpoint", "source", "seal")
+_SMALL = ("setting", "decision", "version", "checkpoint", "source", "reading", "seal")
 _MASTER = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 
 Entry = tuple[str, str, str, str | None]

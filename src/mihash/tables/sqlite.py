@@ -31,7 +31,6 @@ from .filters import decode_metadata
 from .items import (
     Metadata,
     as_metadata,
-    as_position,
     ids_of,
     insert_items,
     metadata_of,
@@ -41,9 +40,10 @@ from .items import (
     top_key,
 )
 from .keys import Key, as_keys
+from .readings import Reading, write_reading
 from .rescoring import Found, nearest_rows
 from .segments import Segment, Segments
-from .settings import read_settings, write_position, write_settings
+from .settings import read_settings, write_settings
 from .verification import verify
 from .versions import drop_mappings, mapping_of, mark_published, propose
 
@@ -149,7 +149,7 @@ class SQLiteTable(DurableTable):
         keys: ArrayLike | None = None,
         labels: NDArray[Any] | None = None,
         metadata: Metadata = None,
-        source: tuple[str, int] | None = None,
+        source: tuple[str, int] | Reading | None = None,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         """Store items under unique keys; they are on the disk, and found, when this returns.
 
@@ -191,13 +191,12 @@ class SQLiteTable(DurableTable):
         keys: list[Key] | None,
         labels: NDArray[Any] | None,
         metadata: Metadata,
-        source: tuple[str, int] | None,
+        source: tuple[str, int] | Reading | None,
         renewed: bool = False,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         n = len(vectors)
         small = self.segments.cast(vectors)
         texts = as_metadata(metadata, n)
-        position = None if source is None else as_position(source)
         fresh: dict[str, Any] = {}
         if labels is not None and self.label_kind is None:
             fresh["labels"] = label_kind(labels)
@@ -213,8 +212,7 @@ class SQLiteTable(DurableTable):
                 if renewed:
                     gone = all_found(names, ids_of(connection, names))
                     texts = texts_of(connection, gone) if metadata is None else texts
-                if position is not None:
-                    write_position(connection, *position)
+                write_reading(connection, source, names)
                 edition = self._change(connection, gone, Segment(ids, small, labels), names, texts, fresh)
             self.settled(**fresh)
             self._edition = edition

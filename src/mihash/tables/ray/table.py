@@ -28,10 +28,11 @@ from ..answers import Hits, PartialHits, Question
 from ..database import Database
 from ..durable import DurableTable, Item
 from ..filters import decode_metadata
-from ..items import Metadata, as_metadata, as_position
+from ..items import Metadata, as_metadata
 from ..keys import Key, as_keys
+from ..readings import Reading, write_reading
 from ..segments import Segment, Segments, rows_at_most
-from ..settings import read_settings, write_position, write_settings
+from ..settings import read_settings, write_settings
 from ..sqlite import all_found, label_kind
 from ..versions import drop_mappings, mark_published, propose
 from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
@@ -263,7 +264,7 @@ class RayTable(DurableTable):
         keys: ArrayLike | None = None,
         labels: NDArray[Any] | None = None,
         metadata: Metadata = None,
-        source: tuple[str, int] | None = None,
+        source: tuple[str, int] | Reading | None = None,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         """Store items under unique keys; they are in the log, and found, when this returns.
 
@@ -295,12 +296,11 @@ class RayTable(DurableTable):
         keys: list[Key] | None,
         labels: NDArray[Any] | None,
         texts: list[str | None],
-        source: tuple[str, int] | None,
+        source: tuple[str, int] | Reading | None,
         gone: list[int] | None,
     ) -> tuple[list[Key], NDArray[np.float32]]:
         n = len(vectors)
         small = self._segments.cast(vectors)
-        position = None if source is None else as_position(source)
         self._check_writable()
         fresh: dict[str, Any] = {}
         if labels is not None and self.label_kind is None:
@@ -322,8 +322,7 @@ class RayTable(DurableTable):
                     fresh["plain_keys"] = 0
                 if gone:
                     fresh["tombstones"] = self._count("tombstones") + len(gone)
-                if position is not None:
-                    write_position(connection, *position)
+                write_reading(connection, source, names)
                 rows = Segment(ids, small, labels)
                 size = rows_at_most(small[:1].nbytes)
                 for start in range(0, n, size):
