@@ -5,6 +5,7 @@ says in ``stats()["learning_error"]`` why it does not.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,21 @@ from mihash.online import learner_class
 
 from .report import Failure
 
-__all__ = ["LENGTHS", "PLACES", "POISONS", "poison"]
+__all__ = ["PLACES", "POISONS", "TOO_LONG", "poison"]
 
-N_ROWS, N_FEATURES, N_BITS = 640, 16, 16
-_BLOCK = 110  # more than two decisions are apart
-_BEFORE, _CHUNK = 560, 140  # what is added before the index is closed, in pieces
-_INTERVAL, _RESERVOIR = 50, 100
+N_ROWS, N_FEATURES, N_BITS = 700, 16, 16
+_BLOCK = 110  # a decision is made within
+_BEFORE, _CHUNK = 640, 160  # what is added before the index is closed, in pieces
+_INTERVAL, _RESERVOIR = 100, 1000  # no row escapes the sample
 _N_CLASSES = 4
 _N_DELETED = 10
-_EVERY = 5  # rows: one of so many is read, and all are looked up
+_EVERY = 5  # rows: one of so many is read and searched for, and all are looked up
 
 Vectors = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 PLACES = (5, 505)  # the rows that poison begins at: in the first 256 for normalisation, and just before 512
-LENGTHS = {"1e30": 1e30, "1e38": 1e38}  # too long for float32 arithmetic: refused
+TOO_LONG = "1e30 and 1e38"  # too long for arithmetic in float32: refused
 
 
 def _filled(value: float, n: int) -> Callable[[Vectors, Labels, int], None]:
@@ -85,7 +86,7 @@ def poison(
     learner, metric
         Of the index.
     name
-        One of `POISONS`, or of `LENGTHS` for rows that `add` must refuse without harm.
+        One of `POISONS`, or `TOO_LONG` for rows that `add` must refuse without harm.
     places
         The rows that the poison begins at.
     seed
@@ -102,12 +103,15 @@ def poison(
         POISONS[name](X, y, at)
     labelled = learner_class(learner).needs_labels or name.endswith(("class", "class per row"))
     expected: dict[int, Vectors] = {}
-    options = {"metric": metric, "interval": _INTERVAL, "reservoir_size": _RESERVOIR, "theta": 0.0}
+    options = {"metric": metric, "interval": _INTERVAL, "reservoir_size": _RESERVOIR}
     with OnlineIndex.create(folder, N_BITS, learner, **options) as index:
-        for first in range(0, _BEFORE, _CHUNK):
-            _add(index, X, y if labelled else None, slice(first, first + _CHUNK), expected)
-            if name in LENGTHS:
-                _refused(index, LENGTHS[name], labelled)
+        edges = sorted({*range(0, _BEFORE + 1, _CHUNK), *(at + more for at in places for more in (0, 1))})
+        for first, last in pairwise(
+            edges
+        ):  # the first row of poison comes alone, so the next `add` is another call
+            _add(index, X, y if labelled else None, slice(first, last), expected)
+            for value in map(float, name.split(" and ")) if name == TOO_LONG else ():
+                _refused(index, value, labelled)
         _use(index, X, expected)
         for key in range(places[-1], places[-1] + _N_DELETED):
             index.delete(key)
@@ -116,6 +120,7 @@ def poison(
     with OnlineIndex.open(folder) as index:
         _add(index, X, y if labelled else None, slice(_BEFORE, N_ROWS), expected)
         _use(index, X, expected)
+        index.verify()
         return _learning(index)
 
 
@@ -145,15 +150,14 @@ def _use(index: OnlineIndex, X: Vectors, expected: dict[int, Vectors]) -> None:
     if stats["items"] != len(expected) or stats["rehash_error"] is not None:
         raise Failure(f"{stats['items']} of {len(expected)} items; rehash_error {stats['rehash_error']}.")
     for rescore in (0, 50):
-        keys, distances, _ = index.search(X, k=5, rescore=rescore)
-        if keys.shape != (len(X), 5) or np.isnan(distances).any():
+        keys, distances, _ = index.search(X[::_EVERY], k=5, rescore=rescore)
+        if keys.shape != (len(X[::_EVERY]), 5) or np.isnan(distances).any():
             raise Failure(f"A search gave the shape {keys.shape}, {np.isnan(distances).sum()} distances are NaN.")
     if not index.contains(list(expected)).all():
         raise Failure("A row that was acknowledged is not found by its key.")
     for key in list(expected)[::_EVERY]:
         if not np.array_equal(index.get(key).vector, expected[key]):
             raise Failure(f"The row {key} is not the one that was added.")
-    index.verify()
 
 
 def _learning(index: OnlineIndex) -> str | None:

@@ -54,6 +54,32 @@ def test_interrupted_in_a_chunk(index, tmp_path, monkeypatch):
     assert (added.before, added.added, len(index)) == (2048, 952, 3000)
 
 
+def test_interrupted_while_deleted_rows_are_added(index, tmp_path, monkeypatch):
+    file = save(tmp_path / "x.npz", np.random.default_rng(0).standard_normal((3000, 3)))
+    sources = [(open_source(file), name_of(file))]
+    ingest(index, sources)
+    index.delete([10, 20, 1500, 2900])
+    add = mihash.OnlineIndex.add
+
+    def interrupted(self, *arguments, **options):
+        add(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mihash.OnlineIndex, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(index, sources, deleted="add")
+    monkeypatch.undo()
+    assert len(index) == 2998
+    with pytest.raises(
+        InvalidInput, match="2 of the 3,000 rows that were added were deleted since, first row 1500"
+    ):
+        ingest(index, sources)
+    (added,) = ingest(index, sources, deleted="add")
+    assert (added.before, added.added, added.restored, len(index)) == (2998, 0, 2, 3000)
+    (added,) = ingest(index, sources)
+    assert (added.before, added.deleted) == (3000, 0)
+
+
 def test_keys_across_files(index, tmp_path):
     first = save(tmp_path / "a.npz", np.eye(3), key=["a", "b", "c"])
     second = save(tmp_path / "b.npz", np.eye(3), key=["d", "b", "e"])
