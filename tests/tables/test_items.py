@@ -12,7 +12,6 @@ from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
 from mihash.tables.database import Database
 from mihash.tables.items import (
     as_metadata,
-    as_position,
     check_items,
     ids_of,
     insert_items,
@@ -24,6 +23,7 @@ from mihash.tables.items import (
     top_key,
 )
 from mihash.tables.keys import as_keys, readings
+from mihash.tables.readings import as_position
 from mihash.tables.sqlite import SQLiteTable
 from stored import FIRST, X, opened
 
