@@ -56,17 +56,21 @@ def test_the_first_check_may_find_a_mapping_that_has_not_moved(labels):
 
 
 def test_the_trigger_makes_fewer_updates_and_keeps_the_quality():
-    both = loop(mihash.FixedRate(20)), loop(mihash.TriggerUpdate(0, 20))
-    for system in both:
-        system.feed(X[:1800], y[:1800])
-    fixed, triggered = (
-        mihash.mean_average_precision(
-            system.snapshot.encode(X[1800:]), system.snapshot.encode(X[:1800]), (y[1800:], y[:1800]), 16
+    changes = []
+    for seed in range(4):
+        X, y = clusters(n=2000, seed=seed)
+        both = loop(mihash.FixedRate(20)), loop(mihash.TriggerUpdate(0, 20))
+        for system in both:
+            system.feed(X[:1800], y[:1800])
+        fixed, triggered = (
+            mihash.mean_average_precision(
+                system.snapshot.encode(X[1800:]), system.snapshot.encode(X[:1800]), (y[1800:], y[:1800]), 16
+            )
+            for system in both
         )
-        for system in both
-    )
-    assert both[1].updates < both[0].updates / 1.5
-    assert triggered > fixed - 0.02
+        assert both[1].updates < both[0].updates / 1.5
+        changes.append(triggered - fixed)
+    assert np.mean(changes) > -0.02
 
 
 def test_decisions_are_those_of_the_trigger_alone():

@@ -212,7 +212,7 @@ def test_labels(folder):
         before = index.current.fingerprint
         index.add(X[400:500])  # stored and found, not learned from
         assert index.current.fingerprint == before
-        assert index.search(X[450:451], k=1, rescore=50).keys.tolist() == [[450]]
+        assert index.search(X[450:451], k=1, rescore=500).keys.tolist() == [[450]]
         assert (index.get(399).label, index.get(450).label) == (y[399], None)
         index.add(X[500:], y[500:])
         after = index.current.fingerprint
@@ -305,10 +305,10 @@ def test_update_and_metadata(folder):
 
 def test_pause_rollback_and_resume(folder):
     X, y = stream(1200)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0) as index:  # every check accepts a version
         index.add(X[:600], y[:600])
         index.wait()
-        old, codes = index.version, index.search(X[:9], k=20).distances
+        old, mapping = index.version, index.snapshot
         index.pause()
         index.add(X[600:], y[600:])
         assert index.wait()
@@ -319,10 +319,9 @@ def test_pause_rollback_and_resume(folder):
         assert index.version == newest > old
         index.rollback(old)
         assert index.version == old
-        assert not np.array_equal(index.search(X[:9], k=20).distances, codes)  # more rows, the same mapping
-        mapping = index.snapshot
-        assert np.array_equal(
-            index.search(X[:9], k=20).distances, brute_force(mapping, X, range(1200), X[:9], 20)[1]
+        assert index.snapshot == mapping != index.current
+        assert np.array_equal(  # more rows, the same mapping
+            index.search(X[:9], k=1200).distances, brute_force(mapping, X, range(1200), X[:9], 1200)[1]
         )
     with mihash.OnlineIndex.open(folder) as index:
         assert index.version == old

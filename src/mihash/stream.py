@@ -79,10 +79,12 @@ class Stream:
     --------
     >>> import mihash
     >>> stream = Stream(mihash.online.MIHash(16), mihash.TriggerUpdate(0.01, 100), Reservoir(100))
-    >>> X = np.random.default_rng(0).standard_normal((1000, 8)) * [9, 9, 1, 1, 1, 1, 1, 1] + 5
-    >>> events = list(stream.feed(*stream.check(X, X[:, 0] > 5)))
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 4, size=1000)
+    >>> X = 5 + rng.standard_normal((4, 16))[y] + 0.7 * rng.standard_normal((1000, 16))
+    >>> events = list(stream.feed(*stream.check(X, y)))
     >>> [(event.kind, event.seen) for event in events if event.mapping is not None][:3]
-    [('start', 0), ('normalization', 0), ('trigger', 300)]
+    [('start', 0), ('normalization', 0), ('trigger', 100)]
     """
 
     def __init__(

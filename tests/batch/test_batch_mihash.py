@@ -142,15 +142,17 @@ def test_functions_have_unit_length_among_the_whitened():
 
 
 def test_whitening_helps_correlated_features():
-    source = np.random.default_rng(0)
-    y = source.integers(0, 6, 2000)
-    X = source.standard_normal((6, 24))[y] + source.standard_normal((2000, 24)) * np.geomspace(8, 0.3, 24)
+    """On the mean of three sets."""
 
-    def precision(whiten):
+    def precision(whiten, seed):
+        source = np.random.default_rng(seed)
+        y = source.integers(0, 6, 2000)
+        noise = source.standard_normal((2000, 24)) * np.geomspace(16, 0.3, 24)  # classes differ where it is least
+        X = source.standard_normal((6, 24))[y] + noise
         codes = MIHash(16, whiten=whiten, epochs=20).fit(X[:1500], y[:1500]).encode(X)
         return mihash.mean_average_precision(codes[1500:], codes[:1500], (y[1500:], y[:1500]), 16)
 
-    assert precision("auto") > precision(None) + 0.01
+    assert np.mean([precision("auto", seed) - precision(None, seed) for seed in range(3)]) > 0.1  # it is 0.25
 
 
 def test_it_stops_when_information_saturates():

@@ -160,9 +160,11 @@ def test_odd_features_are_no_error(make):
 def test_scale_and_origin_hardly_matter(make):
     if make.name == "FastHash":
         pytest.skip("trees look at one feature at a time")
-    codes = [mihash.unpack(make().fit(features, Y).encode(features), 8) for features in (X, X * 32, X + 2)]
-    assert (codes[0] == codes[1]).mean() > 0.97
-    assert (codes[0] == codes[2]).mean() > 0.9
+    steps = {"epochs": 2} if make.name == "MIHash" else {}  # more of them carry the rounding on
+    codes = [mihash.unpack(make(**steps).fit(features, Y).encode(features), 8) for features in (X, X * 32, X + 2)]
+    for others in codes[1:]:
+        same = (codes[0] == others).mean(axis=0)
+        assert np.maximum(same, 1 - same).mean() > 0.97  # an eigenvector has either sign: a bit or its complement
 
 
 def test_progress_is_told(make):

@@ -75,7 +75,9 @@ def test_every_answer_is_that_of_one_table(pair):
     both = list(pair)
     same(pair)  # nothing is there
     X, y = vectors(300), np.arange(300) % 3
-    systems = [mihash.OnlineHashing(mihash.online.MIHash(n_bits=12), table=table) for table in both]
+    systems = [
+        mihash.OnlineHashing(mihash.online.MIHash(n_bits=12), mihash.FixedRate(100), table=table) for table in both
+    ]
     for system in systems:
         system.feed(X, y)
         system.table.add(X[:200], metadata=metadata_of(200))

@@ -46,15 +46,15 @@ def test_a_tiny_network_learns(images):
     X, y = images
     seen = []
     network = build_network("resnet", 12, width=4, scale=2.0, seed=1)
-    Trainer(network, ClassificationLoss(12, 4), epochs=2, batch_size=40, learning_rate=0.1).fit(X[:120], y[:120])
+    Trainer(network, ClassificationLoss(12, 4), epochs=4, batch_size=40, learning_rate=0.1).fit(X[:120], y[:120])
     held_out = HeldOut(X[120:], y[120:], X[:120], y[:120], every=2)
-    trainer = trainer_for(network)
+    trainer = trainer_for(network, epochs=8)
     history = trainer.fit(X[:120], y[:120], held_out=held_out, progress=lambda *call: seen.append(call))
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert [epoch.number for epoch in history] == [1, 2, 3, 4]
+    assert seen == [(number, 8) for number in range(1, 9)]
+    assert [epoch.number for epoch in history] == list(range(1, 9))
     assert history[-1].loss < history[0].loss
-    assert [epoch.precision is not None for epoch in history] == [False, True, False, True]
-    assert history[-1].precision > 0.6
+    assert [epoch.precision is not None for epoch in history] == [False, True] * 4
+    assert history[-1].precision > 0.7  # 1.0 with every seed tried; after half the epochs it may be anything
     codes, queries = trainer.encode(X[:120]), trainer.encode(X[120:])
     expected = mihash.mean_average_precision(queries, codes, (y[120:], y[:120]), 12)
     assert history[-1].precision == pytest.approx(expected, abs=1e-12)

@@ -12,7 +12,6 @@ EXEMPT = {
     ("lsh", "learning_changes_the_state"): "it never learns",
     ("lsh", "beats_random_hyperplanes"): "it is random hyperplanes",
     ("lsh", "no_labels"): "it never learns",
-    ("okh", "beats_random_hyperplanes"): "the paper's own OKH falls below its start on LabelMe",
 }
 CHECKS = {
     name: check

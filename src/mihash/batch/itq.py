@@ -43,8 +43,8 @@ class ITQ(BatchMethod):
     >>> data = mihash.datasets.digits()
     >>> mapping = ITQ(n_bits=16).fit(data.X[:1000])
     >>> codes, queries = mapping.encode(data.X[:1000]), mapping.encode(data.X[1000:])
-    >>> round(mihash.mean_average_precision(queries, codes, (data.y[1000:], data.y[:1000]), n_bits=16), 1)
-    0.6
+    >>> mihash.mean_average_precision(queries, codes, (data.y[1000:], data.y[:1000]), n_bits=16) > 0.5
+    True
     """
 
     name = "itq"

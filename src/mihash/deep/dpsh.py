@@ -72,8 +72,8 @@ class DPSH(LinearLearner):
     >>> data = mihash.datasets.digits()
     >>> mapping = DPSH(n_bits=16, epochs=5).fit(data.X[:1000], data.y[:1000])
     >>> codes, queries = mapping.encode(data.X[:1000]), mapping.encode(data.X[1000:])
-    >>> round(mihash.mean_average_precision(queries, codes, (data.y[1000:], data.y[:1000]), n_bits=16), 1)
-    0.7
+    >>> mihash.mean_average_precision(queries, codes, (data.y[1000:], data.y[:1000]), n_bits=16) > 0.5
+    True
     """
 
     name = "dpsh"

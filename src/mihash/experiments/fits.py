@@ -43,8 +43,8 @@ def fit_once(split: Split, fits: Sequence[Fit], seed: int = 0, top: int | None =
     >>> from mihash.datasets import digits, find_protocol
     >>> split = find_protocol("digits").split(digits())
     >>> found = fit_once(split, [Fit("digits", "itq", (), 16, 0)])[0]
-    >>> found["n_train"], found["mapping"], round(found["final"], 1)
-    (390, 'linear', 0.6)
+    >>> found["n_train"], found["mapping"], found["final"] > 0.5
+    (390, 'linear', True)
     """
     longest = max(fits, key=lambda fit: fit.n_bits)
     rows = training_set(split)

@@ -61,16 +61,17 @@ class AdaptHash(OnlineLearner):
     --------
     >>> import mihash
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 4, size=2000)
-    >>> X = rng.standard_normal((4, 16))[y] + 0.7 * rng.standard_normal((2000, 16))
+    >>> y = rng.integers(0, 2, size=2000)
+    >>> X = rng.standard_normal((2, 64))[y] + 1.5 * rng.standard_normal((2000, 64))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
     >>> system = mihash.OnlineHashing(mihash.online.AdaptHash(n_bits=16), reservoir_size=200)
     >>> system.feed(X[:1500], y[:1500])
     >>> before = mihash.online.LSH(n_bits=16)
-    >>> before.start(16)
+    >>> before.start(64)
     >>> for mapping in (before.mapping, system.snapshot):
     ...     print(round(mihash.quality(mapping.encode(X[1500:]), y[1500:], n_bits=16), 1))
-    0.4
-    0.5
+    0.1
+    1.0
     """
 
     name = "adapthash"

@@ -67,9 +67,9 @@ class SketchHash(OnlineLearner):
     >>> before = mihash.online.LSH(n_bits=4)
     >>> before.start(64)
     >>> for mapping in (before.mapping, system.current):  # the share of the variance that the hash functions see
-    ...     print(round(float((X @ mapping.weights).var(axis=0).sum() / X.var(axis=0).sum()), 2))
-    0.09
-    0.79
+    ...     print(round(float((X @ mapping.weights).var(axis=0).sum() / X.var(axis=0).sum()), 1))
+    0.1
+    0.8
     """
 
     name = "sketchhash"
