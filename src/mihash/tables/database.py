@@ -227,8 +227,9 @@ class Database:
         except OSError as error:
             raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
         finally:
-            with suppress(OSError):
-                beside.unlink()
+            for left in folder.glob(f"{beside.name}*"):  # SQLite's journal, too, where it could not undo the copy
+                with suppress(OSError):
+                    left.unlink()
 
     def vacuum(self) -> None:
         """Give the free pages of the file back to the disk."""
