@@ -22,6 +22,8 @@ from .report import Failure
 
 __all__ = ["check_backup", "check_index", "check_live", "outcome"]
 
+MAPPINGS_KEPT = 16  # at least: of the newest versions that have answered; those of older ones may be dropped
+
 
 def outcome(folder: Path, model: Model, twin: Twin, what: Operation) -> tuple[bool, bool]:
     """Return whether an operation that was killed is there, and whether the index is paused; half of it raises."""
@@ -247,8 +249,16 @@ def _check_learner(index: OnlineIndex, twin: Twin) -> int:
     versions = {event["number"] for event in history if event["status"] is not None}
     if versions != set(twin.mappings):
         raise Failure(f"The versions are not those accepted: {sorted(versions ^ set(twin.mappings))}.")
+    answered = [each["number"] for each in history if each["items"] is not None]
+    kept = {max(versions), index.version, *answered[-MAPPINGS_KEPT:]} if versions else set()
     for number, mapping in twin.mappings.items():
-        if index._table.mapping_of(number).fingerprint != mapping.fingerprint:
+        try:
+            fingerprint = index._table.mapping_of(number).fingerprint
+        except UnknownName:
+            if number in kept:
+                raise Failure(f"The mapping of version {number} is gone.") from None
+            continue
+        if fingerprint != mapping.fingerprint:
             raise Failure(f"The mapping of version {number} is not that of an uninterrupted run.")
     return 2 + len(found) + len(versions)
 
