@@ -28,12 +28,16 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 test: .venv/.installed-dev  ## install, then run every test
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
-check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter
+portable: .venv/.installed-dev  ## the tests of the same bits, with the kernels of other processors
+	$(BIN)/python -m pytest -q -n 2 -m portable tests/test_portable.py
+
+check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter, other kernels
 	$(BIN)/ruff check src tests benchmarks soak
 	$(BIN)/ruff format --check src tests benchmarks soak
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(MAKE) portable
 
 bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measured in one process
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
@@ -42,4 +46,4 @@ bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measur
 clean:  ## remove the environment and every cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo serve test check bench clean
+.PHONY: help demo serve test portable check bench clean

@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 
-NAMES = ("crash", "power", "faults", "disk", "concurrency", "latency", "service", "cluster")
+NAMES = ("crash", "flips", "power", "faults", "disk", "concurrency", "latency", "service", "cluster")
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 

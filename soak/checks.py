@@ -15,14 +15,13 @@ from mihash import state as saved
 from mihash.errors import StoreError, UnknownName
 from mihash.mapping import HashMapping
 from mihash.search import as_columns
+from mihash.tables.versions import KEPT_MAPPINGS, kept_mappings
 
 from .model import Model, Row, Twin
 from .operations import Operation
 from .report import Failure
 
 __all__ = ["check_backup", "check_index", "check_live", "outcome"]
-
-MAPPINGS_KEPT = 16  # at least: of the newest versions that have answered; those of older ones may be dropped
 
 
 def outcome(folder: Path, model: Model, twin: Twin, what: Operation) -> tuple[bool, bool]:
@@ -249,16 +248,13 @@ def _check_learner(index: OnlineIndex, twin: Twin) -> int:
     versions = {event["number"] for event in history if event["status"] is not None}
     if versions != set(twin.mappings):
         raise Failure(f"The versions are not those accepted: {sorted(versions ^ set(twin.mappings))}.")
-    answered = [each["number"] for each in history if each["items"] is not None]
-    kept = {max(versions), index.version, *answered[-MAPPINGS_KEPT:]} if versions else set()
-    for number, mapping in twin.mappings.items():
-        try:
-            fingerprint = index._table.mapping_of(number).fingerprint
-        except UnknownName:
-            if number in kept:
-                raise Failure(f"The mapping of version {number} is gone.") from None
-            continue
-        if fingerprint != mapping.fingerprint:
+    with index._table.database.read() as connection:
+        kept = kept_mappings(connection)
+    dropped = set(sorted(versions)[-KEPT_MAPPINGS:]) - set(kept)
+    if dropped:
+        raise Failure(f"The mappings of versions {sorted(dropped)} are dropped already.")
+    for number in kept:
+        if index._table.mapping_of(number).fingerprint != twin.mappings[number].fingerprint:
             raise Failure(f"The mapping of version {number} is not that of an uninterrupted run.")
     return 2 + len(found) + len(versions)
 

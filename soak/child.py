@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from mihash import OnlineIndex
-from mihash.errors import InvalidInput, UnknownName
+from mihash.errors import InvalidInput
 from mihash.tables.database import Database
 from mihash.tables.sqlite import SQLiteTable
 
 from .configurations import CONFIGURATIONS, Configuration, shrink
 from .journal import Entry, Journal
 from .model import Model
-from .operations import Operation, operation, run
+from .operations import operation, run
 
-__all__ = ["done_or_lost", "model_apply", "work"]
+__all__ = ["work"]
 
 MOST_OPERATIONS = 2000  # in one life; should nobody kill it, it ends by itself
 
@@ -66,11 +66,10 @@ def _work(folder: Path, lap: int, seed: list[int], say: "_Voice", trap: "_Trap")
         journal.write(Entry(at, what.name, "begun"))
         say("begins", what.name)
         with trap.set_for(what.name):
-            index, result = done_or_lost(what, index, target)
-        entry = Entry(at, what.name, result)
-        journal.write(entry)
+            index = run(what, index, target)
+        journal.write(Entry(at, what.name, "done"))
         say("ended", what.name)
-        model_apply(model, what, entry)
+        model.apply(what)
 
 
 def _created(configuration: Configuration, target: Path) -> OnlineIndex:
@@ -81,17 +80,7 @@ def _created(configuration: Configuration, target: Path) -> OnlineIndex:
         return OnlineIndex.open(target)
 
 
-def done_or_lost(what: Operation, index: OnlineIndex, target: Path) -> tuple[OnlineIndex, str]:
-    """Do an operation; return the index to go on with, and ``"lost"`` where it was refused, else ``"done"``."""
-    try:
-        return run(what, index, target), "done"
-    except UnknownName:
-        if what.name != "rollback":  # the mappings of old versions are not kept for ever
-            raise
-        return index, "lost"
-
-
-def model_apply(model: Model, what: Operation, entry: Entry) -> None:
+def model_apply(model: Model, what: Any, entry: Entry) -> None:
     """Let a model follow what became of an operation."""
     if entry.outcome != "lost":
         model.apply(what)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mihash import OnlineIndex
 from mihash.errors import DuplicateKey
+from mihash.tables.versions import KEPT_MAPPINGS
 
 from .configurations import Configuration
 from .model import Model
@@ -65,8 +66,9 @@ class Operation:
     share: float = 0.0
 
     def version(self, accepted: list[int]) -> int:
-        """Return which of the accepted versions a rollback goes to."""
-        return accepted[int(self.share * len(accepted))]
+        """Return which of the accepted versions a rollback goes to: one whose mapping is kept for certain."""
+        newest = accepted[-KEPT_MAPPINGS:]
+        return newest[int(self.share * len(newest))]
 
 
 def operation(

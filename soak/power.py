@@ -251,7 +251,7 @@ class Recording:
 
     def _follow(self, entry: Entry, state: Path) -> None:
         """Do to the model what was acknowledged."""
-        if entry.number < 0 or entry.outcome == "lost":
+        if entry.number < 0:
             return
         what = self._operation(entry)
         self.twin.apply(what)

@@ -11,11 +11,10 @@ from typing import Any
 
 from mihash.tables.database import Database
 
-from .child import done_or_lost, model_apply
 from .configurations import CONFIGURATIONS, shrink
 from .journal import Entry, Journal
 from .model import Model
-from .operations import FAULTY_WEIGHTS, operation
+from .operations import FAULTY_WEIGHTS, operation, run
 
 __all__ = ["checkpoint_often"]
 
@@ -34,10 +33,9 @@ def _main(folder: Path, lap: int, seed: int, n: int) -> None:
     for number in range(n):
         what = operation(configuration, [seed, lap], number, model, FAULTY_WEIGHTS)
         journal.write(Entry(number, what.name, "begun"))
-        index, result = done_or_lost(what, index, target)
-        entry = Entry(number, what.name, result)
-        journal.write(entry)
-        model_apply(model, what, entry)
+        index = run(what, index, target)
+        journal.write(Entry(number, what.name, "done"))
+        model.apply(what)
     journal.write(Entry(-1, "close", "begun"))
     index.close()
     journal.write(Entry(-1, "close", "done"))

@@ -469,7 +469,7 @@ def test_an_update_by_hand_is_in_the_history():
     system = loop(mihash.TriggerUpdate(INFINITY))
     system.feed(X[:150], y[:150])
     system.update()
-    assert system.history[-1].decision.reason == "somebody asked for it"
+    assert system.history[-1].decision.reason == "requested by update()"
     assert system.snapshot == system.current
 
 
@@ -481,6 +481,7 @@ def test_an_unknown_learner_is_named(tmp_path):
         mihash.OnlineHashing.load(tmp_path / "loop")
 
 
+@pytest.mark.identity
 def test_threads_of_blas_do_not_change_the_bits():
     code = """
 import numpy as np, mihash

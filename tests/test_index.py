@@ -76,6 +76,7 @@ def test_a_life(folder):
         index.add(X[:1])
 
 
+@pytest.mark.identity
 def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path, monkeypatch):
     X, y = stream()
     with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as whole:
@@ -121,6 +122,7 @@ def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
         again.verify()
 
 
+@pytest.mark.identity
 def test_learning_in_pieces_is_learning(folder, tmp_path, monkeypatch):
     """Rows left for later are stored and found; in whatever pieces, and after a crash, it is one stream."""
     X, y = stream()
@@ -163,6 +165,7 @@ def test_compacting_learns_from_what_is_purged(folder):
             index.add(X, at_once=0)
 
 
+@pytest.mark.identity
 def test_a_learner_that_was_interrupted_is_read_again(folder, monkeypatch):
     X, y = stream(1000)
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:

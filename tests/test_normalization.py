@@ -59,6 +59,7 @@ def test_the_folded_form_is_the_explicit_one(inner, unit):
     assert (mapping.n_bits, mapping.n_features) == (B, D)
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("inner", [linear, kernel])
 @pytest.mark.parametrize("unit", [False, True])
 def test_a_code_depends_on_its_vector_alone(inner, unit):

@@ -41,6 +41,7 @@ def test_inclusion_is_uniform():
     assert statistic < chi2.ppf(0.999, 39)
 
 
+@pytest.mark.identity
 def test_chunks_and_planning_do_not_matter():
     whole, parts = mihash.Reservoir(20, seed=1), mihash.Reservoir(20, seed=1)
     y = np.arange(500) % 7

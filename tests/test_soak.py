@@ -30,6 +30,7 @@ def search_path():
     return os.pathsep.join([str(ROOT), *filter(None, sys.path)])
 
 
+@pytest.mark.identity
 def test_an_index_survives_20_kills(tmp_path):
     printed = soak("crash", "--kills", 20, "--each", 4, "--seed", 11, "--folder", tmp_path)
     assert "20/20" in printed
@@ -133,6 +134,12 @@ def test_a_backup_that_failed_leaves_nothing_in_the_way(tmp_path):
     command = [sys.executable, "-c", FAILED_BACKUP, str(tmp_path)]
     done = subprocess.run(command, env=os.environ | caught, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["failed", "500", "500"], done.stdout + done.stderr
+
+
+def test_a_flipped_bit_is_noticed_or_no_matter(tmp_path):
+    printed = soak("flips", "--flips", 60, "--seed", 5, "--folder", tmp_path)
+    assert "Silent wrong answers: 0 in 60 flips" in printed
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_answer_mixes_versions():

@@ -1,10 +1,12 @@
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mihash import state
-from mihash.errors import CorruptStore, StoreError, UnsupportedVersion
+from mihash.errors import CorruptStore, InvalidInput, StoreError, UnsupportedVersion
 
 scalars = (
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.text(max_size=8) | st.floats(allow_nan=False)
@@ -63,3 +65,33 @@ def test_files(tmp_path):
         state.read(tmp_path / "none")
     with pytest.raises(StoreError, match="Cannot write"):
         state.write(tmp_path / "no" / "folder", {})
+
+
+def signed(header):
+    body = b"mihash01" + len(header).to_bytes(8, "little") + header
+    return body + hashlib.blake2b(body, digest_size=32).digest()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a": ' * 3_000 + b"1" + b"}" * 3_000,
+        b'{"w": {"__array__": ["<f4", [9], 0]}}',
+        b'{"w": {"__array__": ["no type", [1], 0]}}',
+        b'{"w": {"__array__": 3}}',
+        b"{",
+    ],
+    ids=["lists", "dictionaries", "too long", "no type", "no array", "no JSON"],
+)
+def test_a_state_that_somebody_else_has_signed_is_a_named_error(header):
+    with pytest.raises(CorruptStore, match=r"nested too deeply|not as mihash writes it"):
+        state.load(signed(header))
+
+
+def test_what_is_nested_too_deeply_is_not_saved():
+    value = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(InvalidInput, match="nested too deeply"):
+        state.dump({"a": value})

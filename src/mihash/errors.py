@@ -13,6 +13,7 @@
         ├── CorruptStore                 bytes are missing or changed
         ├── PartialFailure               shards of a cluster cannot be reached
         ├── StoreLocked                  somebody else is writing
+        ├── TooLarge                     a value does not fit into a row of the store; nothing was changed
         └── UnsupportedVersion           written by a newer mihash
 """
 
@@ -27,6 +28,7 @@ __all__ = [
     "SnapshotMismatch",
     "StoreError",
     "StoreLocked",
+    "TooLarge",
     "UnknownName",
     "UnsupportedVersion",
 ]
@@ -108,6 +110,10 @@ class PartialFailure(StoreError):
 
 class StoreLocked(StoreError):
     """Somebody else is writing to this store."""
+
+
+class TooLarge(StoreError):
+    """A value does not fit into a row of the store; nothing of the call was stored."""
 
 
 class UnsupportedVersion(StoreError):

@@ -174,7 +174,7 @@ class OnlineHashing:
     def update(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""
         self._accept(self.current)
-        self.history.append(Check(self.seen, Decision(True, float("nan"), "somebody asked for it")))
+        self.history.append(Check(self.seen, Decision(True, float("nan"), "requested by update()")))
 
     def _start(self, n_features: int) -> None:
         if self._snapshot is None:

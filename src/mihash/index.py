@@ -5,6 +5,7 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 """
 
 import os
+import sqlite3
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ from .tables.durable import DurableTable, Item
 from .tables.items import Metadata
 from .tables.keys import Key
 from .tables.opening import TABLES, create_table, open_table
+from .tables.seals import check_seals
 from .tables.settings import read_position, write_settings
 from .tables.versions import now, propose_newest, published_versions
 from .trigger import Decision
@@ -389,6 +391,7 @@ class OnlineIndex:
         self._journal.flush()
         edition, stream = self._table.edition, self._journal.known
         with self._table.database.read() as connection:
+            check_seals(connection, "version")
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         folder = self._table.database.folder
@@ -412,6 +415,7 @@ class OnlineIndex:
             "rehash_error": None if self._rehashing.error is None else str(self._rehashing.error),
             "learning_error": None if stream is None else stream.trouble,
             "bytes_on_disk": sum(file.stat().st_size for file in folder.iterdir() if file.is_file()),
+            "sqlite": sqlite3.sqlite_version,
         } | self._table.about()
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:

@@ -20,7 +20,9 @@ from .mapping import HashMapping
 from .options import Options
 from .stream import Event, Stream
 from .tables.durable import DurableTable
-from .tables.versions import now, propose
+from .tables.seals import check_seals, seal_rows
+from .tables.versions import kept_mappings, mapping_of, now, propose
+from .trigger import Decision
 
 __all__ = ["CHECKPOINT_ROWS", "Journal"]
 
@@ -166,7 +168,7 @@ class Journal:
         del self._pending[: len(written)]
         self._table.store_codes(connection)
         if self._through >= 0 or self._stream.begun:
-            state = saved.dump(self._stream.state())
+            state = saved.dump(self._stream.state() | {"through": self._through})
             connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
             connection.execute(
                 "DELETE FROM checkpoint WHERE through NOT IN "
@@ -216,6 +218,10 @@ class Journal:
             cursor = connection.execute(query, (-1 if after is None else after, -1 if limit is None else limit))
             names = [each[0] for each in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor]
+            if rows:
+                ends = sorted((rows[0]["number"], rows[-1]["number"]))
+                check_seals(connection, "decision", *ends)
+                check_seals(connection, "version", *ends)
         rows = rows[::-1] if after is None else rows
         return [row | {"accepted": bool(row["accepted"])} for row in rows]
 
@@ -242,6 +248,7 @@ class Journal:
                 "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*about, *qualities, decision.reason, now()),
             )
+            seal_rows(connection, "decision", [event.number])
             if event.mapping is not None:
                 propose(connection, event.number, event.mapping)
 
@@ -252,7 +259,10 @@ class Journal:
         for through, state in rows:
             stream = self._options.make_stream()
             try:
-                stream.restore(saved.load(state))
+                found = saved.load(state)
+                if found.pop("through", through) != through:
+                    raise CorruptStore("It was taken at another row.")
+                stream.restore(found)
             except MIHashError as error:
                 warnings.warn(
                     f"The checkpoint at row {through} is passed over: {error}", RuntimeWarning, stacklevel=4
@@ -266,11 +276,11 @@ class Journal:
         return self._options.make_stream()
 
     def _replay(self, stream: Stream) -> None:
-        """Learn from the rows after the checkpoint, accepting where somebody had asked for it."""
+        """Learn from the rows after the checkpoint; what was decided on them is read from the log."""
         kind = self._table.label_kind
-        query = "SELECT seen FROM decision WHERE kind = 'request' AND number >= ? ORDER BY number"
-        with self._table.database.read() as connection:
-            asked = [row[0] for row in connection.execute(query, (stream.n_events,))]
+        log = self._log(stream.n_events)
+        stream.follow(event for event in log if event.mapping is not None or not event.decision.update)
+        asked = [event.seen for event in log if event.kind == "request"]
         for segment in self._table.rows_after(self._through):
             self._through = int(segment.ids[-1])
             if kind is not None and segment.labels is None:
@@ -286,3 +296,24 @@ class Journal:
                     asked.pop(0)
             self._learned += len(segment)
         self._pending.extend(stream.request() for _ in asked)
+
+    def _log(self, first: int) -> list[Event]:
+        """Return the decisions from number ``first`` on, each with the mapping of its version.
+
+        Mappings before the oldest checkpoint may be dropped. Where no checkpoint can be read, these decisions are
+        made again.
+        """
+        query = (
+            "SELECT number, kind, seen, accepted, reason, gain, current, snapshot FROM decision "
+            "WHERE number >= ? ORDER BY number"
+        )
+        events = []
+        with self._table.database.read() as connection:
+            check_seals(connection, "decision", first)
+            kept = kept_mappings(connection)
+            for number, kind, seen, accepted, reason, *qualities in connection.execute(query, (first,)).fetchall():
+                gain, current, snapshot = (float("nan") if each is None else each for each in qualities)
+                decision = Decision(bool(accepted), gain, reason, current, snapshot)
+                mapping = mapping_of(connection, number) if number in kept else None
+                events.append(Event(number, kind, seen, decision, mapping))
+        return events

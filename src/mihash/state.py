@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import CorruptStore, StoreError, UnsupportedVersion
+from .errors import CorruptStore, InvalidInput, StoreError, UnsupportedVersion
 
-__all__ = ["dump", "load", "read", "replace_file", "sync_folder", "write"]
+__all__ = ["dump", "load", "make_folder", "read", "replace_file", "sync_folder", "write"]
 
 State = dict[str, Any]
 
@@ -34,7 +34,10 @@ def dump(state: State) -> bytes:
     [[1.0, 0.0], [0.0, 1.0]]
     """
     buffers: list[bytes] = []
-    header = json.dumps(_describe(state, buffers), sort_keys=True, allow_nan=True).encode()
+    try:
+        header = json.dumps(_describe(state, buffers), sort_keys=True, allow_nan=True).encode()
+    except RecursionError as error:
+        raise InvalidInput("What is to be saved is nested too deeply. Use fewer levels.") from error
     body = b"".join([MAGIC, len(header).to_bytes(_LENGTH_BYTES, "little"), header, *buffers])
     return body + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
@@ -60,7 +63,12 @@ def load(data: bytes) -> State:
             "The saved state is damaged: its checksum is wrong or bytes are missing. Use an older copy."
         )
     end = start + int.from_bytes(body[len(MAGIC) : start], "little")
-    state: State = _restore(json.loads(body[start:end]), memoryview(body)[end:])
+    try:
+        state: State = _restore(json.loads(body[start:end]), memoryview(body)[end:])
+    except RecursionError as error:
+        raise CorruptStore("The saved state is nested too deeply: mihash has not written it.") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise CorruptStore(f"The saved state is not as mihash writes it: {error}.") from error
     return state
 
 
@@ -93,6 +101,14 @@ def read(path: str | os.PathLike[str]) -> State:
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error}.") from error
     return load(data)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it where they are not there, with their names on the disk."""
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in made:
+        sync_folder(each.parent)
 
 
 def sync_folder(folder: Path) -> None:

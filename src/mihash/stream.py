@@ -2,12 +2,14 @@
 
 Rows go in, events come out: the decisions of the trigger, each with a number. A yes makes the current mapping the
 accepted one, which later decisions compare with. When its hash table is there for queries is another matter and
-has no influence here; so a replay of the same rows gives the same events to the last bit.
+has no influence here. A replay follows the log: decisions that are written down are read, not made again. So an
+index goes on where it was also on another processor, on which learning ends in other last bits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from .deciding import decide
 from .distances import Distances, reservoir_distances
 from .errors import InvalidInput, MIHashError, NotReady
 from .gauge import Gauge
-from .learning import Learning
+from .learning import Learning, Moment
 from .mapping import HashMapping, NormalizedMapping, mapping_from_state
 from .normalization import N_EXAMPLES, Normalization, fit_normalization
 from .online import Given, OnlineLearner, Refit
@@ -97,6 +99,7 @@ class Stream:
         self._normalization: Normalization | None = None
         self._early: tuple[NDArray[np.float32], Labels] | None = None
         self._accepted: HashMapping | None = None  # of normalised features
+        self._log: dict[int, Event] = {}
         self.n_events = 0
         self.failure: str | None = None
 
@@ -145,6 +148,10 @@ class Stream:
             same_kind("y", labels, self._early[1])
         return vectors, labels
 
+    def follow(self, log: Iterable[Event]) -> None:
+        """Take decisions that were made before, in place of making them again, as the stream comes to them."""
+        self._log = {event.number: event for event in log}
+
     def feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
         """Learn from checked examples and yield every decision on the way.
 
@@ -152,8 +159,8 @@ class Stream:
         """
         if not self.started:
             self.learner.start(vectors.shape[1])
-            self._accepted = self.learner.mapping
-            yield self._event("start", 0, Decision(True, float("nan"), "the first mapping"), self._accepted)
+            reason = "the first mapping"
+            yield self._decided("start", 0, lambda: (Decision(True, float("nan"), reason), self.learner.mapping))
         if self.failure is not None:
             return
         if self.normalize and self._normalization is None:
@@ -163,9 +170,10 @@ class Stream:
                 return
             self._early = None
             self._normalization = fit_normalization(vectors[:N_EXAMPLES], self.metric)
-            self._accepted = self.learner.mapping
-            reason = f"the first {N_EXAMPLES} examples give the features' centre"
-            yield self._event("normalization", 0, Decision(True, float("nan"), reason), self._accepted)
+            why = f"the first {N_EXAMPLES} examples give the features' centre"
+            yield self._decided(
+                "normalization", 0, lambda: (Decision(True, float("nan"), why), self.learner.mapping)
+            )
         try:
             yield from self._learn(vectors, labels)
         except MIHashError as error:
@@ -178,15 +186,15 @@ class Stream:
             vectors = space.normalize(vectors)
         with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
             for moment in moments:
-                decision = decide(self.trigger, moment, self._accepted, self._gauge)
-                if decision.update:
-                    self._accepted = moment.mapping
-                yield self._event("trigger", moment.seen, decision, moment.mapping if decision.update else None)
+                yield self._decided("trigger", moment.seen, partial(self._judged, moment))
 
-    def request(self, reason: str = "somebody asked for it") -> Event:
+    def _judged(self, moment: Moment) -> tuple[Decision, HashMapping]:
+        assert self._accepted is not None
+        return decide(self.trigger, moment, self._accepted, self._gauge), moment.mapping
+
+    def request(self, reason: str = "requested by rehash()") -> Event:
         """Accept the current mapping now."""
-        self._accepted = self._current()
-        return self._event("request", self.seen, Decision(True, float("nan"), reason), self._accepted)
+        return self._decided("request", self.seen, lambda: (Decision(True, float("nan"), reason), self._current()))
 
     def begin(self, mapping: HashMapping) -> None:
         """Take a mapping that was learned elsewhere, which is accepted with the first example."""
@@ -208,11 +216,7 @@ class Stream:
         learner.give(mapping)
         if force:
             return self.request("it was given, and asked for")
-        moment = self._learning.now()
-        decision = decide(self.trigger, moment, self._accepted, self._gauge)
-        if decision.update:
-            self._accepted = moment.mapping
-        return self._event("offer", self.seen, decision, moment.mapping if decision.update else None)
+        return self._decided("offer", self.seen, lambda: self._judged(self._learning.now()))
 
     def sampled(self) -> Callable[[HashMapping], Distances]:
         """Return what gives the distances under a mapping on the sample of this moment, whatever is fed later."""
@@ -249,10 +253,40 @@ class Stream:
         joined = None if labels is None or targets is None else np.concatenate([targets, labels])
         return np.concatenate([before, vectors]), joined
 
-    def _event(self, kind: str, seen: int, decision: Decision, accepted: HashMapping | None) -> Event:
-        number = self.n_events
+    def _decided(self, kind: str, seen: int, decide: Callable[[], tuple[Decision, HashMapping]]) -> Event:
+        """Return the next event: as the log has it, else as it is decided now, on a mapping."""
+        decision, mapping = decide()  # where the log counts, too: what is measured is part of the state
+        written = self._log.pop(self.n_events, None)
+        if written is not None and (written.kind, written.seen) == (kind, seen):
+            if written.mapping is not None:
+                self._accept(written.mapping)
+            event = written
+        else:
+            if written is not None:  # learning came to another point here: go on behind the log
+                self._end_log(written)
+            if decision.update:
+                self._accepted = mapping
+            event = Event(self.n_events, kind, seen, decision, self._wrapped(mapping) if decision.update else None)
         self.n_events += 1
-        return Event(number, kind, seen, decision, None if accepted is None else self._wrapped(accepted))
+        return event
+
+    def _end_log(self, written: Event) -> None:
+        rest = [written, *self._log.values()]
+        accepted = [event.mapping for event in rest if event.mapping is not None]
+        if accepted:
+            self._accept(accepted[-1])
+        self.n_events = 1 + max(event.number for event in rest)
+        self._log.clear()
+
+    def _accept(self, wrapped: HashMapping) -> None:
+        """Take over a mapping of features as it was stored, with its normalisation."""
+        if not self.normalize:
+            self._accepted = wrapped
+            return
+        assert isinstance(wrapped, NormalizedMapping)
+        self._accepted = wrapped.inner
+        if self._normalization is not None:
+            self._normalization = Normalization(wrapped.mean, float(wrapped.gain[0]), wrapped.unit)
 
     def _wrapped(self, mapping: HashMapping) -> HashMapping:
         if not self.normalize:

@@ -80,6 +80,7 @@ def test_bits_are_signs_of_sums_of_trees():
     assert mapping.encode(np.zeros((0, 7))).shape == (0, 2)
 
 
+@pytest.mark.identity
 def test_a_code_depends_on_its_vector_alone(forest):
     X = rng.standard_normal((700, 7)).astype(np.float32)
     whole = forest.project(X)

@@ -26,6 +26,7 @@ ROWS = {
 }
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("kind", ROWS)
 def test_bits_are_those_of_the_ordered_sum(kind, unit):
@@ -40,12 +41,11 @@ def test_bits_are_those_of_the_ordered_sum(kind, unit):
     assert np.array_equal(bits, expected)
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("d", [40, 128, 700])
 def test_no_rounding_within_the_bound_changes_a_bit(d):
     X, W = random_rows(200, d), random_rows(d, 24)
-    offset = -np.einsum("jk,kj->j", X[:24].astype(float), W).astype(
-        np.float32
-    )  # bit j of row j is next to 0
+    offset = -np.einsum("jk,kj->j", X[:24].astype(float), W).astype(np.float32)  # bit j of row j is next to 0
     signs = LinearSigns(W, offset)
     codes = signs.encode(X)
     bound = d * 2.0**-24 * np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(W, axis=0)
@@ -63,6 +63,7 @@ def test_projections_that_are_no_numbers_are_summed_again(value):
     assert np.array_equal(signs.encode(X, np.full((40, 9), value, dtype=np.float32)), signs.encode(X))
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("d", [1, 3, 128, 1024, 1025, 2500])
 @pytest.mark.parametrize("unit", [False, True])
 def test_a_code_depends_on_its_vector_alone(d, unit):

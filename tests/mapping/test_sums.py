@@ -6,6 +6,7 @@ from mihash.mapping import sums
 rng = np.random.default_rng(0)
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize(("n", "d", "b"), [(1, 1, 1), (5, 7, 3), (6, 8, 17), (9, 130, 40)])
 def test_product_is_the_sum_in_order(n, d, b):
     X = rng.standard_normal((n, d)).astype(np.float32)
@@ -16,6 +17,7 @@ def test_product_is_the_sum_in_order(n, d, b):
     assert np.array_equal(sums.product(X, W), expected)
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 30])
 def test_lengths_are_the_sums_in_order(n):
     X = (rng.standard_normal((n, 33)) * 10.0 ** rng.integers(-30, 18, (n, 33))).astype(np.float32)
@@ -35,6 +37,7 @@ def test_unit_length_of_tiny_and_huge_rows():
     assert not Z[3].any()
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("work", [lambda X: sums.product(X, np.eye(20, 6, dtype=np.float32)), sums.to_unit_length])
 def test_a_row_depends_on_itself_alone(work):
     X = rng.standard_normal((50, 20)).astype(np.float32)

@@ -97,6 +97,7 @@ def test_kernel_separates_what_lines_through_the_origin_cannot():
     assert precision(kernel()) > precision(HMOH(16)) + 0.3
 
 
+@pytest.mark.identity
 @pytest.mark.parametrize("cut", [0, 100, 200, 400])
 def test_kernel_resumes(cut):
     X, y = stream(n=500)

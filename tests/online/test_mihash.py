@@ -189,6 +189,7 @@ def test_whitening_is_the_inverse_root_of_the_shrunk_covariance():
         assert np.allclose(space.pull(W), A @ W, atol=0.05 * np.abs(W).max())
 
 
+@pytest.mark.identity
 def test_whitening_rows_are_independent():
     X, _ = clusters(n=200, d=30)
     space = Whitening.fit(X, 3.0)

@@ -1,12 +1,22 @@
+import os
 import sqlite3
 import sys
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, StoreLocked
+from mihash.errors import (
+    CorruptStore,
+    InvalidInput,
+    NotReady,
+    StoreError,
+    StoreLocked,
+    TooLarge,
+    UnsupportedVersion,
+)
+from mihash.tables import database as module
 from mihash.tables.database import DATABASE, FORMAT, Database
 from stored import numbers, put
 
@@ -166,7 +176,7 @@ def test_who_waits_for_a_lock_in_vain_is_told(folder, database):
         ("SELECT * FROM nowhere", StoreError),
         ("no SQL at all", StoreError),
         ("SELECT json_extract('{', '$')", StoreError),
-        ("INSERT INTO source VALUES ('a', zeroblob(2000000000))", StoreError),
+        ("INSERT INTO source VALUES ('a', zeroblob(2000000000), 0)", TooLarge),
         pytest.param(
             "INSERT INTO source VALUES (NULL, 1)",
             StoreError,
@@ -326,3 +336,136 @@ def test_vacuuming_gives_room_back(folder, database):
     database.vacuum()
     assert numbers(database) == [0]
     assert sum(file.stat().st_size for file in folder.iterdir()) < 600_000
+
+
+FOREIGN = [
+    "CREATE TRIGGER evil AFTER INSERT ON item BEGIN DELETE FROM item; END",
+    "CREATE VIEW evil AS SELECT * FROM setting",
+    "CREATE INDEX evil ON item (json_extract(metadata, '$.a'))",
+    "CREATE TABLE evil (a)",
+    "DROP INDEX item_key",
+    "DROP TABLE source",
+    "ALTER TABLE item ADD COLUMN evil DEFAULT 1",
+    "ALTER TABLE setting RENAME TO evil; CREATE VIEW setting AS SELECT * FROM evil",
+]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("sql", FOREIGN)
+def test_a_file_with_anything_but_the_tables_of_an_index_is_refused(folder, database, sql, read_only):
+    database.close()
+    with closing(sqlite3.connect(folder / DATABASE)) as other:
+        other.executescript(sql)
+    with pytest.raises(CorruptStore, match=r"is refused|is missing|malformed database schema"):
+        Database(folder, read_only)
+
+
+def test_a_newer_format_is_named_before_its_tables_are_looked_at(folder, database):
+    database.close()
+    with closing(sqlite3.connect(folder / DATABASE)) as other:
+        other.executescript("UPDATE setting SET value = 99 WHERE name = 'format'; CREATE TABLE later (a)")
+    with pytest.raises(UnsupportedVersion, match="format 99"):
+        Database(folder, read_only=True)
+
+
+def test_nothing_that_a_file_holds_is_run(database):
+    with database.read() as reading:
+        assert reading.execute("PRAGMA trusted_schema").fetchone() == (0,)
+    with database.write() as writing:
+        assert writing.execute("PRAGMA trusted_schema").fetchone() == (0,)
+
+
+def test_only_the_writer_moves_pages_out_of_the_log(folder, database):
+    reader = Database(folder, read_only=True)
+    for each in (database, reader):
+        with each.read() as connection:
+            assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+    reader.close()
+    with database.write() as connection:
+        assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (1000,)
+
+
+class Failing:
+    """A connection on which VACUUM fails as it does on a full disk."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, sql, *parameters):
+        if sql == "VACUUM":
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return self._connection.execute(sql, *parameters)
+
+
+def test_vacuuming_on_a_full_disk_says_what_was_done(database):
+    put(database, 0, 100_000)
+    real, database._writer = database._writer, Failing(database._writer)
+    with pytest.raises(StoreError, match="Everything that was committed is stored") as caught:
+        database.vacuum()
+    assert "nothing was changed" not in str(caught.value)
+    database._writer = real
+    put(database, 1)
+    assert numbers(database) == [0, 1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_after_a_failed_vacuum_one_writes_on(folder, database):
+    import resource
+
+    for number in range(20):
+        put(database, number, 100_000)
+    with database.write() as connection:
+        connection.execute("DELETE FROM checkpoint WHERE through > 9")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a write beyond it is an I/O error
+    try:
+        with pytest.raises(StoreError, match="could not be given back"):
+            database.vacuum()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    put(database, 30)
+    database.vacuum()
+    put(database, 31)
+    assert numbers(database) == [*range(10), 30, 31]
+    database.close()
+    again = Database(folder, read_only=False)
+    assert numbers(again) == [*range(10), 30, 31]
+    again.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_creating_brings_the_name_of_every_folder_to_the_disk(tmp_path, monkeypatch):
+    synced, real = [], os.fsync
+
+    def fsync(descriptor):
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Database.create(tmp_path / "a" / "b" / "c", {}).close()
+    assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"} <= set(synced)
+
+
+def test_a_log_that_grew_during_a_long_read_is_cut_after_it(folder, database, monkeypatch):
+    monkeypatch.setattr(module, "_WAL_BYTES", 200_000)
+    log = folder / f"{DATABASE}-wal"
+    reader = Database(folder, read_only=True)
+    put(database, 0)
+    with reader.read() as connection:
+        assert connection.execute("SELECT count(*) FROM checkpoint").fetchone() == (1,)
+        for number in range(1, 20):
+            put(database, number, 100_000)
+        grown = log.stat().st_size
+        assert grown > 1_000_000
+        database.trim_log()  # does not wait for who reads
+        assert log.stat().st_size == grown
+        assert connection.execute("SELECT count(*) FROM checkpoint").fetchone() == (1,)
+    database.trim_log()
+    assert log.stat().st_size == 0
+    assert numbers(reader) == list(range(20))
+    reader.close()

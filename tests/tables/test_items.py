@@ -1,9 +1,11 @@
 import sqlite3
 import zlib
+from contextlib import closing
 from enum import StrEnum
 
 import numpy as np
 import pytest
+from soak.pages import pages_of
 
 from damage import flip_column, replace
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
@@ -18,8 +20,11 @@ from mihash.tables.items import (
     remove_items,
     removed_items,
     texts_of,
+    top_key,
 )
 from mihash.tables.keys import as_keys
+from mihash.tables.sqlite import SQLiteTable
+from stored import FIRST, X, opened
 
 ODD_KEYS = [
     "a",
@@ -271,3 +276,70 @@ def test_removing_leaves_tombstones_and_frees_the_key(database):
     insert(database, ["a"], first=3)
     assert reading(database, ids_of, ["a"]) == [3]
     assert reading(database, check_items, np.arange(10)) == 2
+
+
+def flip_in_index(folder, index, key):
+    """Change one bit of a key, given as bytes, where an index of SQLite holds it, not the table."""
+    path = folder / "index.db"
+    size, pages = pages_of(path)
+    data = bytearray(path.read_bytes())
+    for page in pages[index]:
+        at = data.find(key, (page - 1) * size, page * size)
+        if at >= 0:
+            data[at + len(key) - 1] ^= 64
+            path.write_bytes(bytes(data))
+            return
+    raise AssertionError("the key is not in the index")
+
+
+@pytest.mark.parametrize("index", ["item_key", "item_again"])
+def test_a_key_that_one_index_has_lost_is_not_unknown_and_not_taken_twice(tmp_path, index):
+    folder = tmp_path / "index"
+    table = SQLiteTable.create(folder)
+    table.rebuild(FIRST)
+    keys = [f"key {number:03d}" for number in range(40)]
+    table.add(X[:40], keys)
+    table.close()
+    flip_in_index(folder, index, b"key 017")
+    with opened(folder, read_only=True) as reader:
+        if index == "item_key":
+            for ask in (reader.get, reader.contains, lambda key: reader.contains([key, "b"])):
+                with pytest.raises(CorruptStore, match="index of keys is damaged"):
+                    ask("key 017")
+        else:  # the first index is enough for a key that is there
+            assert reader.get("key 017").key == "key 017"
+        assert reader.get("key 016").key == "key 016"
+        assert not reader.contains("key 040").any()
+        with pytest.raises(CorruptStore, match=r"SQLite: .*index"):
+            reader.verify()
+    with opened(folder) as writer:
+        with pytest.raises(DuplicateKey):
+            writer.add(X[40:41], ["key 017"])
+        assert len(writer) == 40
+
+
+def test_the_index_of_an_older_file_is_checked_against_the_table(tmp_path):
+    folder = tmp_path / "index"
+    table = SQLiteTable.create(folder)
+    table.add(X[:40], [f"key {number:03d}" for number in range(40)])
+    table.close()
+    with closing(sqlite3.connect(folder / "index.db")) as connection:
+        connection.execute("DROP INDEX item_again")
+    flip_in_index(folder, "item_key", b"key 017")
+    with opened(folder, read_only=True) as reader:
+        assert reader.get("key 016").key == "key 016"
+        with pytest.raises(CorruptStore, match="'item' is damaged"):
+            reader.get("key 017")
+
+
+@pytest.mark.parametrize("index", ["item_key", "item_again"])
+def test_the_largest_number_is_asked_of_both_indexes(tmp_path, database, index):
+    insert(database, [5, 900, "a"])
+    database.close()
+    flip_in_index(tmp_path / "index", index, (900).to_bytes(2, "big"))
+    with (
+        closing(Database(tmp_path / "index", read_only=True)) as again,
+        again.read() as connection,
+        pytest.raises(CorruptStore, match="one ends with 900, the other with 964"),
+    ):
+        top_key(connection)

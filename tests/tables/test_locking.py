@@ -264,3 +264,38 @@ def test_a_file_that_cannot_be_read_is_named(folder, locked_folder):
     with process:
         out, _ = process.communicate(timeout=60)
     assert out.split() == ["StoreError"]
+
+
+FORK = """
+import os, sys, time
+from pathlib import Path
+from mihash.errors import NotReady
+from mihash.tables.database import Database
+database = Database(Path(sys.argv[1]), read_only=False)
+child = os.fork()
+if child == 0:
+    try:
+        with database.write():
+            os._exit(1)
+    except NotReady:
+        time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_does_not_hold_the_lock_after_its_parent(folder):
+    Database.create(folder, {}).close()
+    with child(FORK, folder) as parent:
+        survivor = int(parent.stdout.readline())
+        try:
+            with pytest.raises(StoreLocked):  # the parent has it, whatever its child has closed
+                Database(folder, read_only=False)
+            parent.send_signal(signal.SIGKILL)
+            parent.wait(30)
+            os.kill(survivor, 0)
+            Database(folder, read_only=False).close()
+        finally:
+            os.kill(survivor, signal.SIGKILL)

@@ -1,10 +1,12 @@
+import sqlite3
 from itertools import chain
 
 import numpy as np
 import pytest
 
 from damage import flip_column, replace
-from mihash.errors import CorruptStore, InvalidInput
+from mihash.errors import CorruptStore, InvalidInput, TooLarge
+from mihash.tables import segments as module
 from mihash.tables.database import Database
 from mihash.tables.segments import SEGMENT_ROWS, Segment, Segments
 
@@ -313,3 +315,30 @@ def test_filling_leaves_full_segments_and_the_same_rows(database):
         assert [len(each) for each in found] == [3100, 4096, 4096, 4096, at - 3100 - 3 * 4096]
         assert np.array_equal(np.concatenate([each.ids for each in found]), ids[:at])
         assert np.array_equal(np.concatenate([each.vectors for each in found]), X[:at])
+
+
+def test_wide_rows_are_cut_by_bytes(database, monkeypatch):
+    monkeypatch.setattr(module, "SEGMENT_BYTES", 300_000, raising=False)
+    wide = np.arange(100 * 5000, dtype=np.float32).reshape(100, 5000)  # 2 MB
+    with database.write() as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 400_000)  # in place of 10^9
+    segments = filled(database, [3, 1, 2, 30, 64], vectors=wide)
+    with database.write() as connection:
+        segments.merge(connection, None, 5000)
+        lengths = [n for (n,) in connection.execute("SELECT length(vectors) FROM segment")]
+    assert sum(lengths) == wide.nbytes
+    assert max(lengths) <= 300_000
+    with database.write() as connection:
+        segments.fill(connection, None, 5000)
+        counts = [n for (n,) in connection.execute("SELECT n FROM segment ORDER BY first")]
+    assert (sum(counts), max(counts)) == (100, 8)
+    assert np.concatenate([part.vectors for part in segments.after(-1, None, 5000)]).tobytes() == wide.tobytes()
+
+
+def test_a_row_that_does_not_fit_is_not_called_damage(database):
+    with database.write() as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
+    with pytest.raises(TooLarge, match=r"larger than SQLite stores .* nothing was changed"):
+        filled(database, [1], vectors=np.zeros((1, 5000), dtype=np.float32))
+    filled(database, [2])
+    assert firsts(database) == [0]

@@ -2,9 +2,13 @@ import json
 import threading
 
 import numpy as np
+import pytest
 
+from mihash import state
+from mihash.errors import UnknownName
 from mihash.tables.edition import CODE_ROWS
 from mihash.tables.sqlite import SQLiteTable
+from mihash.tables.versions import KEPT_MAPPINGS, drop_mappings, kept_mappings
 from oracles_tables import PlainTable, assert_answers
 from stored import FIRST, SECOND, THIRD, D, Q, X, answer, compact, opened, proposed
 
@@ -176,3 +180,46 @@ def test_searches_miss_nothing_while_keys_get_new_vectors(table, folder):
         thread.join(60)
     reader.close()
     assert wrong == []
+
+
+def dropped(table, n_events, **options):
+    """Drop old mappings where the oldest checkpoint was taken after so many decisions; return what is kept."""
+    with table.database.write() as connection:
+        for through, each in ((3, n_events), (4, 10**6)):
+            blob = state.dump({"n_events": each})
+            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (through, blob))
+        drop_mappings(connection, table.setting("published"), **options)
+        return kept_mappings(connection)
+
+
+def test_mappings_that_nobody_can_need_are_dropped(table, folder):
+    table.add(X[:5])
+    for _ in range(24):
+        table.rebuild(SECOND)  # versions 1 to 24 have answered, as 0 has
+    for number in range(30, 50):
+        proposed(table, number, THIRD)  # all but 49 are superseded
+    everything = [*range(25), *range(30, 50)]
+    assert dropped(table, 0) == everything  # a replay may come to every decision
+    assert dropped(table, 5) == everything[5:]
+    answered, newest = list(range(25 - KEPT_MAPPINGS, 25)), list(range(50 - KEPT_MAPPINGS, 50))
+    assert dropped(table, 32) == [*answered, 32, 33, *newest]
+    table.rebuild(FIRST)
+    assert table.build(9)  # a rollback to one that is not of the newest any more
+    assert dropped(table, 60) == [*answered, *newest[1:], 50]
+    with pytest.raises(UnknownName, match=r"no mapping any more of version 3; known: 9, 10"):
+        table.mapping_of(3)
+    assert table.verify()["versions"] == 2 * KEPT_MAPPINGS
+    table.close()
+    with opened(folder) as again:
+        assert again.edition.version == 9
+
+
+def test_a_checkpoint_that_cannot_be_read_keeps_every_mapping(table):
+    for _ in range(KEPT_MAPPINGS + 9):
+        table.rebuild(SECOND)
+    with table.database.write() as connection:
+        connection.execute("INSERT INTO checkpoint VALUES (1, x'00')")
+        drop_mappings(connection, table.setting("published"))
+        assert len(kept_mappings(connection)) == KEPT_MAPPINGS + 10
+        drop_mappings(connection, table.setting("published"), first=2**62)
+        assert len(kept_mappings(connection)) == KEPT_MAPPINGS

@@ -231,6 +231,7 @@ class Stats(BaseModel):
     rehash_error: str | None
     learning_error: str | None
     bytes_on_disk: int
+    sqlite: str = Field(description="The version of the SQLite library (docs/format.md).")
     shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")
     seen: int
     behind: int = Field(description="Rows that are stored and were not learned from yet.")

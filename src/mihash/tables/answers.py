@@ -204,13 +204,13 @@ class Answers:
         if len(known) < edition.n:
             mask = np.zeros(edition.n, dtype=np.bool_)
             mask[: len(known)] = known
-            after = int(edition.ids[len(known) - 1]) if len(known) else -1
+            fresh = edition.ids[len(known) :][~edition.dead[len(known) :]]
             with self._database.read() as connection:
                 settings = read_settings(connection)
                 current = (settings.get("tombstones", 0), settings.get("compactions", 0))
                 if current != (edition.n_tombstones, edition.n_purges):
                     return None
-                found = matching(connection, sql, parameters, after, edition.last)
+                found = matching(connection, sql, parameters, fresh)
             mask[edition.places(np.array(found, dtype=np.int64))] = True
             known, bits = mask, as_bitmap(mask)
             kept = {each: of for each, of in list(self._matches.items())[1 - _REMEMBERED :] if each != name}

@@ -21,9 +21,11 @@ from ..errors import (
     NotReady,
     StoreError,
     StoreLocked,
+    TooLarge,
     UnsupportedVersion,
 )
-from ..state import sync_folder
+from ..state import make_folder, sync_folder
+from .schema import check_schema, check_structure, complete, create_schema, has_settings
 from .settings import write_settings
 
 try:
@@ -39,28 +41,11 @@ _LOCK = "writer.lock"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _WAIT_S = 20.0
+_TOO_LARGE = (
+    "A value is larger than SQLite stores in one row (10^9 bytes), and nothing was changed. Store fewer features "
+    "or less metadata in a row, or make the index with a smaller `reservoir_size`."
+)
 _UNWRITABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-
-_SCHEMA = """
-CREATE TABLE setting (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE segment (
-    first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER NOT NULL, ids BLOB, head BLOB NOT NULL,
-    labels BLOB, digest BLOB NOT NULL, checks BLOB NOT NULL, vectors BLOB NOT NULL);
-CREATE TABLE item (id INTEGER PRIMARY KEY, key NOT NULL, metadata TEXT, seal INTEGER NOT NULL);
-CREATE UNIQUE INDEX item_key ON item (key);
-CREATE TABLE tombstone (number INTEGER PRIMARY KEY, id INTEGER NOT NULL, seal INTEGER NOT NULL);
-CREATE TABLE decision (
-    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, seen INTEGER NOT NULL, accepted INTEGER NOT NULL, gain REAL,
-    current REAL, snapshot REAL, reason TEXT NOT NULL, at TEXT NOT NULL);
-CREATE TABLE version (
-    number INTEGER PRIMARY KEY, status TEXT NOT NULL, mapping BLOB NOT NULL, fingerprint TEXT NOT NULL,
-    items INTEGER, seconds REAL, at TEXT);
-CREATE TABLE code (
-    version INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, n INTEGER NOT NULL,
-    digest BLOB NOT NULL, codes BLOB NOT NULL, PRIMARY KEY (version, first));
-CREATE TABLE checkpoint (through INTEGER PRIMARY KEY, state BLOB NOT NULL);
-CREATE TABLE source (name TEXT PRIMARY KEY, position INTEGER NOT NULL, seal INTEGER NOT NULL) WITHOUT ROWID;
-"""
 
 
 class Database:
@@ -95,10 +80,13 @@ class Database:
             with _translated(self.path):
                 if not read_only:
                     self._guard = WriterLock(folder / _LOCK)
-                    self._writer = self._connect()
+                self._check_format()
+                if not read_only:
+                    self._writer = self._connect(checkpoints=True)
                     _set_up(self._writer)
                     self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-                self._check_format()
+                    with self.write() as connection:
+                        complete(connection)
                 self._check_length()
         except OSError as error:
             self.close()
@@ -113,7 +101,7 @@ class Database:
         folder = folder.absolute()
         path = folder / DATABASE
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, _LOCK))]
         except OSError as error:
             raise StoreError(f"Cannot make the folder {folder}: {error}.") from error
@@ -128,11 +116,13 @@ class Database:
                         raise InvalidInput(f"{folder} holds an index already: open it, or choose another folder.")
                     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                     _set_up(connection)
-                    connection.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}")
+                    connection.execute("BEGIN IMMEDIATE")
+                    create_schema(connection)
                     write_settings(connection, format=FORMAT, **settings)
                     connection.execute("COMMIT")
                 finally:
                     connection.close()
+                sync_folder(folder)
             finally:
                 guard.close()
         return cls(folder, read_only=False)
@@ -211,7 +201,7 @@ class Database:
         """Write a copy of one moment to another folder, on the disk when this returns; others go on meanwhile."""
         target = folder / DATABASE
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             if any(folder.iterdir()):
                 raise InvalidInput(f"The folder of a backup must be new or empty; {folder} is not.")
         except OSError as error:
@@ -223,20 +213,46 @@ class Database:
                 copy.execute("PRAGMA journal_mode = DELETE")  # one file, which can be read from anywhere
             beside.replace(target)
             sync_folder(folder)
-            sync_folder(folder.parent)
         except OSError as error:
             raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
         finally:
             for left in folder.glob(f"{beside.name}*"):  # SQLite's journal, too, where it could not undo the copy
                 with suppress(OSError):
                     left.unlink()
+            self.trim_log()
+
+    def trim_log(self) -> None:
+        """Shorten a log that has grown while somebody read for long, where this process writes.
+
+        SQLite takes pages out of the log only when no reader may need them, and cuts it at a later commit. After a
+        long read there may be none for a while. Whoever else reads meanwhile is not waited for.
+        """
+        log = self.path.with_name(f"{DATABASE}-wal")
+        with self.lock, suppress(sqlite3.Error, OSError):
+            if self._writer is not None and not self._writing and log.stat().st_size > _WAL_BYTES:
+                self._writer.execute("PRAGMA busy_timeout = 0")
+                try:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                finally:
+                    self._writer.execute(f"PRAGMA busy_timeout = {1000 * _WAIT_S:.0f}")
 
     def vacuum(self) -> None:
-        """Give the free pages of the file back to the disk."""
-        with self.lock, _translated(self.path):
-            if self._writer is not None:
-                self._writer.execute("VACUUM")
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Give the free pages of the file back to the disk; where that fails, everything stored is as before."""
+        with self.lock:
+            with self.write() as connection:  # nobody else has written
+                pass
+            try:
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:
+                raise StoreError(
+                    f"The free space in {self.path} could not be given back to the disk: {error}. Everything that "
+                    "was committed is stored. Make room and try again."
+                ) from error
+            finally:  # it counts as a change, finished or not
+                _end_stale(connection)
+                with suppress(sqlite3.Error):
+                    self._written = connection.execute("PRAGMA data_version").fetchone()
 
     def close(self) -> None:
         """Close every connection and free the lock; a second call does nothing."""
@@ -276,7 +292,8 @@ class Database:
             self._local.reader = held
         return held
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, checkpoints: bool = False) -> sqlite3.Connection:
+        """Return a new connection; only the writer's moves pages from the log into the file (docs/format.md)."""
         mode = "ro" if self.read_only else "rw"
         options = "" if self._stamp is None else "&immutable=1"
         connection = sqlite3.connect(
@@ -287,16 +304,15 @@ class Database:
             check_same_thread=False,
         )
         connection.execute("PRAGMA query_only = ON" if self.read_only else "PRAGMA query_only = OFF")
+        if not checkpoints:
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        _distrust(connection)
         return connection
 
     def _check_format(self) -> None:
         try:
             found = self._format()
         except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                raise CorruptStore(
-                    f"{self.folder} holds an index that was never finished. Make it again."
-                ) from error
             wal = self.path.with_name(f"{DATABASE}-wal")
             if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
                 raise
@@ -309,9 +325,15 @@ class Database:
             raise UnsupportedVersion(
                 f"{self.folder} has format {found}, this mihash reads format {FORMAT}. Upgrade mihash."
             )
+        with self.read() as connection:
+            check_schema(connection, self.path)
+            check_structure(connection)
 
     def _format(self) -> Any:
-        row = self._reader().connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+        connection = self._reader().connection
+        if not has_settings(connection):
+            check_schema(connection, self.path)
+        row = connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
         return None if row is None else row[0]
 
     def _check_length(self) -> None:
@@ -354,10 +376,12 @@ class WriterLock:
     """The right to write, held on a file of its own until it is closed, and freed by the system with the process.
 
     With ``flock`` where there is one: a POSIX lock would be lost when this process closes any other descriptor of
-    the file. Elsewhere the file is an SQLite database under an exclusive lock.
+    the file. A process that is forked off shares the descriptor, and would hold the lock after its parent's death;
+    so it closes its copy at once. Elsewhere the file is an SQLite database under an exclusive lock.
     """
 
     def __init__(self, path: Path) -> None:
+        _LOCKS.add(self)
         self._file: int | None = None
         self._guard: sqlite3.Connection | None = None
         try:
@@ -385,6 +409,18 @@ class WriterLock:
             self._guard.close()
 
 
+_LOCKS: weakref.WeakSet[WriterLock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for lock in list(_LOCKS):
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
+
+
 def _end_stale(connection: sqlite3.Connection) -> None:
     """End a transaction that was not committed, or that an interrupt has left behind."""
     if connection.in_transaction:
@@ -397,6 +433,12 @@ def _set_up(connection: sqlite3.Connection) -> None:
     if mode != "wal":
         raise StoreError(f"SQLite cannot keep a write-ahead log here: it chose {mode}. Use a local disk.")
     connection.execute("PRAGMA synchronous = FULL")
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Take a file for one that somebody else may have made: run nothing that it holds, and check its pages."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -422,15 +464,19 @@ def _translated(path: Path, reading: bool = False) -> Iterator[None]:
     except sqlite3.Error as error:
         raise _named(path, error) from error
     except (TypeError, ValueError, LookupError, OverflowError) as error:
-        if not reading:
+        if "INT_MAX" in str(error):
+            raise TooLarge(_TOO_LARGE) from error
+        if not reading and not isinstance(error, UnicodeDecodeError):  # which is what the file holds
             raise
         raise CorruptStore(f"{path} is damaged: {error}. Use a backup.") from error
 
 
 def _named(path: Path, error: sqlite3.Error) -> StoreError:
     code = _code(error)
+    if code == sqlite3.SQLITE_TOOBIG or isinstance(error, sqlite3.DataError):
+        return TooLarge(_TOO_LARGE)
     damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error)
-    if damaged or isinstance(error, sqlite3.DataError):
+    if damaged:
         return CorruptStore(f"{path} is damaged: {error}. Use a backup.")
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"The disk is full, and nothing was changed in {path}. Make room and try again.")

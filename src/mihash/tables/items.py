@@ -1,7 +1,8 @@
 """Keys and metadata of the stored rows: the `item` table.
 
 Each row is sealed with two checksums, one over its id and key and one over its id and metadata, so that a byte
-changed on the disk is noticed when the row is read.
+changed on the disk is noticed when the row is read. A key that an index of SQLite does not find has no row to
+check. So there are two indexes of the keys, and a key is unknown when both say so.
 """
 
 import json
@@ -17,6 +18,7 @@ from .. import validation
 from ..errors import CorruptStore, DuplicateKey, InvalidInput
 from .filters import decode_metadata, encode_metadata
 from .keys import Key, is_text
+from .schema import check_structure
 
 __all__ = [
     "Metadata",
@@ -37,6 +39,7 @@ __all__ = [
 Metadata = Sequence[Mapping[str, Any] | None] | Mapping[str, Any] | None
 _COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
+_DISAGREE = "The index of keys is damaged: {} Use a backup."
 
 
 def as_metadata(
@@ -77,14 +80,33 @@ def insert_items(
 
 def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | None]:
     """Return the id of each key, None where it is not stored."""
-    if len(keys) == 1:
-        row = connection.execute("SELECT id, key, seal FROM item WHERE key = ?", (keys[0],)).fetchone()
-        rows = [] if row is None else [row]
-    else:
-        text = json.dumps(list(keys))
-        rows = connection.execute(f"SELECT id, key, seal FROM item WHERE key {_AMONG}", (text,)).fetchall()
-    found = {_unsealed_key(number, key, seal): number for number, key, seal in rows}
+    found = _looked_up(connection, "item_key", keys)
+    missing = [key for key in keys if key not in found]
+    if missing and _has_two(connection):
+        for key in _looked_up(connection, "item_again", missing):
+            raise CorruptStore(_DISAGREE.format(f"one of two finds the key {key!r}."))
     return [found.get(key) for key in keys]
+
+
+def _looked_up(connection: sqlite3.Connection, index: str, keys: Sequence[Key]) -> dict[Key, int]:
+    """Return the ids of those keys that an index finds."""
+    columns = f"SELECT id, key, seal FROM item INDEXED BY {index}"
+    if len(keys) == 1:
+        rows = connection.execute(f"{columns} WHERE key = ?", (keys[0],)).fetchall()
+    else:
+        rows = connection.execute(f"{columns} WHERE key {_AMONG}", (json.dumps(list(keys)),)).fetchall()
+    return {_unsealed_key(number, key, seal): number for number, key, seal in rows}
+
+
+def _has_two(connection: sqlite3.Connection) -> bool:
+    """Tell whether there are two indexes of the keys; where there is one, check it against the table.
+
+    The files of an older mihash have one until they are opened for writing. The check reads every key.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'item_again'").fetchone():
+        return True
+    check_structure(connection, "item")
+    return False
 
 
 def top_key(connection: sqlite3.Connection) -> int:
@@ -92,9 +114,12 @@ def top_key(connection: sqlite3.Connection) -> int:
 
     Above the largest there would be no number left.
     """
-    query = "SELECT coalesce(max(key), -1) FROM item WHERE key < ?"  # texts are above every number
-    (top,) = connection.execute(query, (_COUNTED,)).fetchone()
-    return int(top)
+    indexes = ("item_key", "item_again") if _has_two(connection) else ("item_key",)
+    query = "SELECT coalesce(max(key), -1) FROM item INDEXED BY {} WHERE key < ?"  # texts are above every number
+    tops = {int(connection.execute(query.format(each), (_COUNTED,)).fetchone()[0]) for each in indexes}
+    if len(tops) > 1:
+        raise CorruptStore(_DISAGREE.format(f"of two, one ends with {min(tops)}, the other with {max(tops)}."))
+    return tops.pop()
 
 
 def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int, Key]:
@@ -129,15 +154,19 @@ def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
 
 
 def matching(
-    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], after: int, last: int
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], ids: NDArray[np.int64]
 ) -> list[int]:
-    """Return the ids in (after, last] whose metadata match an SQL condition, every one of them unsealed."""
-    query = f"SELECT id, metadata, seal, ({sql}) FROM item WHERE id > ? AND id <= ?"
-    found = []
-    for number, text, seal, hit in connection.execute(query, (*parameters, after, last)):
+    """Return those of some ids (sorted, all that are stored from the first to the last) that match a condition."""
+    query = f"SELECT id, metadata, seal, ({sql}) FROM item WHERE id >= ? AND id <= ?"
+    ends = (int(ids[0]), int(ids[-1])) if len(ids) else (0, -1)
+    found, n = [], 0
+    for number, text, seal, hit in connection.execute(query, (*parameters, *ends)):
         _unsealed_text(number, text, seal)
+        n += 1
         if hit:
             found.append(number)
+    if n != len(ids):
+        raise CorruptStore(f"There are {n} items where {len(ids)} are stored. Run `verify`, or use a backup.")
     return found
 
 

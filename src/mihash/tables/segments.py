@@ -1,4 +1,4 @@
-"""The stored vectors: rows in the order of their sequence numbers, in blobs of at most 4,096.
+"""The stored vectors: rows in the order of their sequence numbers, in blobs of at most 4,096 rows and 64 MiB.
 
 A segment holds consecutive rows of the stream with their labels; purging deleted rows leaves gaps, and then the
 ids are stored with it. Every row has a checksum of its own, so one can be read and checked without its segment.
@@ -17,13 +17,26 @@ from ..errors import CorruptStore, InvalidInput
 from .checksum import row_checks
 from .database import Database
 
-__all__ = ["SEGMENT_ROWS", "LabelKind", "Segment", "Segments"]
+__all__ = ["SEGMENT_BYTES", "SEGMENT_ROWS", "LabelKind", "Segment", "Segments", "rows_at_most"]
 
 SEGMENT_ROWS = 4096
+SEGMENT_BYTES = 64 << 20  # SQLite takes 10^9 bytes in one row
 _COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
 
 LabelKind = tuple[str, int]
+
+
+def rows_at_most(row_bytes: int) -> int:
+    """Return how many rows of so many bytes a segment holds: a power of two, at most 4,096.
+
+    Examples
+    --------
+    >>> rows_at_most(4 * 128), rows_at_most(4 * 62_000), rows_at_most(10**9)
+    (4096, 256, 1)
+    """
+    fitting = max(1, SEGMENT_BYTES // max(1, row_bytes))
+    return min(SEGMENT_ROWS, 1 << (fitting.bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -88,9 +101,14 @@ class Segments:
         return small
 
     def append(self, connection: sqlite3.Connection, segment: Segment) -> None:
-        """Store rows inside a transaction, as segments of at most 4,096."""
-        for start in range(0, len(segment), SEGMENT_ROWS):
-            _insert(connection, segment.part(slice(start, start + SEGMENT_ROWS)))
+        """Store rows inside a transaction, cut into segments."""
+        size = self._rows(segment.vectors.shape[1])
+        for start in range(0, len(segment), size):
+            _insert(connection, segment.part(slice(start, start + size)))
+
+    def _rows(self, n_features: int) -> int:
+        """Return how many rows a segment holds at most."""
+        return rows_at_most(n_features * self._dtype.itemsize)
 
     def after(self, last: int, kind: LabelKind | None, n_features: int) -> Iterator[Segment]:
         """Yield the rows after a sequence number, one segment in each short transaction."""
@@ -162,12 +180,12 @@ class Segments:
             return None if labels is None or not len(place) else _labels(labels, n, kind)[place[0]]
 
     def merge(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
-        """Put small neighbouring segments together, up to 4,096 rows in one."""
+        """Put small neighbouring segments together, up to what one may hold."""
         run: list[int] = []
-        size, bare = 0, False
+        size, bare, most = 0, False, self._rows(n_features)
         headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
         for first, n, unlabelled in headers:
-            if bare != unlabelled or size + n > SEGMENT_ROWS:
+            if bare != unlabelled or size + n > most:
                 self._join(connection, run, kind, n_features)
                 run, size, bare = [], 0, unlabelled
             run.append(first)
@@ -175,23 +193,23 @@ class Segments:
         self._join(connection, run, kind, n_features)
 
     def fill(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
-        """Cut small neighbouring segments anew, so that all but the last have 4,096 rows.
+        """Cut small neighbouring segments anew, so that all but the last are full.
 
         For rows that come in parts of odd sizes: codes are made in blocks, and each piece may end in half a block.
         """
         run: list[int] = []
-        size, bare = 0, False
+        size, bare, most = 0, False, self._rows(n_features)
         headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
         for first, n, unlabelled in headers:
-            if bare != unlabelled or n == SEGMENT_ROWS:
+            if bare != unlabelled or n >= most:
                 self._join(connection, run, kind, n_features)
                 run, size, bare = [], 0, unlabelled
-            if n < SEGMENT_ROWS:
+            if n < most:
                 run.append(first)
                 size += n
-            if size >= SEGMENT_ROWS:
+            if size >= most:
                 rest = self._join(connection, run, kind, n_features)
-                size -= SEGMENT_ROWS
+                size -= most
                 run = [rest] if size else []
         self._join(connection, run, kind, n_features)
 
@@ -231,7 +249,7 @@ class Segments:
     def _join(
         self, connection: sqlite3.Connection, run: list[int], kind: LabelKind | None, n_features: int
     ) -> int:
-        """Put segments together, cut at 4,096 rows; return the first row of the last piece."""
+        """Put segments together and cut them where they are full; return the first row of the last piece."""
         if len(run) < 2:
             return run[0] if run else -1
         parts = []
@@ -246,7 +264,8 @@ class Segments:
             np.concatenate(labels) if labels else None,
         )
         self.append(connection, joined)
-        return int(joined.ids[(len(joined) - 1) // SEGMENT_ROWS * SEGMENT_ROWS])
+        most = self._rows(n_features)
+        return int(joined.ids[(len(joined) - 1) // most * most])
 
     def _decode(self, row: tuple[Any, ...], kind: LabelKind | None, n_features: int) -> Segment:
         first, last, n, packed, head, labels, digest, checks, blob = row

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, NotReady, UnknownName
+from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from ..mapping import HashMapping
 from .answers import Answers, Hits, Question
 from .database import Database
@@ -43,7 +43,7 @@ from .rescoring import Found, nearest_rows
 from .segments import Segment, Segments
 from .settings import read_settings, write_position, write_settings
 from .verification import verify
-from .versions import mapping_of, mark_published, propose
+from .versions import drop_mappings, mapping_of, mark_published, propose
 
 __all__ = ["Item", "RowsElsewhere", "SQLiteTable", "all_found", "label_kind"]
 
@@ -336,6 +336,7 @@ class SQLiteTable(DurableTable):
             if self.n_features is not None:
                 for segment in self.segments.after(edition.last, None, self.n_features):
                     edition = edition.encoded(segment.ids, segment.features)
+            _check_whole(edition, self._count("rows"))
             old = self._edition
             edition = self._with_deletions(edition) if old is None else edition.with_deletions_of(old)
             with self.database.write() as connection:
@@ -487,12 +488,19 @@ class SQLiteTable(DurableTable):
     # Care
 
     def rows_after(self, last: int) -> Iterator[Segment]:
-        """Yield the rows after a sequence number, with their labels."""
-        return self.segments.after(last, self.label_kind, self.n_features or 0)
+        """Yield the rows after a sequence number, with their labels; raise at the end where some are not found."""
+        with self.database.read() as connection:
+            left = int(np.count_nonzero(self.segments.ids(connection) > last))
+        for segment in self.segments.after(last, self.label_kind, self.n_features or 0):
+            left -= len(segment)
+            yield segment
+        if left > 0:
+            raise CorruptStore(f"{left} rows after row {last} are not found. Run `verify`, or use a backup.")
 
     def tidy(self, connection: sqlite3.Connection) -> None:
-        """Put small pieces together, inside a transaction."""
+        """Put small pieces together and drop old mappings, inside a transaction."""
         self.segments.merge(connection, self.label_kind, self.n_features or 0)
+        drop_mappings(connection, self.setting("published"))
 
     def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
         """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
@@ -520,7 +528,10 @@ class SQLiteTable(DurableTable):
         self.settled(**fresh)
         if self._edition is not None:
             self._edition = self._edition.purged()
-        self.database.vacuum()
+        try:
+            self.database.vacuum()
+        except StoreError as error:
+            raise StoreError(f"The deleted rows are removed, but the file is not smaller yet. {error}") from error
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping; return how much.
@@ -573,6 +584,7 @@ class SQLiteTable(DurableTable):
             edition = Edition.empty(published, mapping, len(ids))
         for segment in self.segments.after(edition.last, None, self.n_features or 0):
             edition = edition.encoded(segment.ids, segment.features)
+        _check_whole(edition, self._count("rows"))
         return self._with_deletions(edition)
 
     def _with_deletions(self, edition: Edition) -> Edition:
@@ -603,10 +615,17 @@ class SQLiteTable(DurableTable):
                     n_features, n_tombstones = settings.get("n_features", 0), settings.get("tombstones", 0)
                     for segment in self.segments.after(edition.last, None, n_features):
                         edition = edition.encoded(segment.ids, segment.features)
+                    _check_whole(edition, settings.get("rows", 0))
                     gone = removed_items(connection, edition.n_tombstones, n_tombstones)
                     self._settings = settings
                     self._edition = edition.without(gone, n_tombstones) if gone else edition
             self._followed = seen
+
+
+def _check_whole(edition: Edition, n: int) -> None:
+    """Raise where the table of segments has passed over rows."""
+    if edition.n != n:
+        raise CorruptStore(f"{edition.n} rows are found where {n} were stored. Run `verify`, or use a backup.")
 
 
 def label_kind(labels: NDArray[Any]) -> str:

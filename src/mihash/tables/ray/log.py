@@ -14,19 +14,12 @@ import numpy as np
 from ... import state as saved
 from ...errors import CorruptStore
 from ..database import Database
+from ..schema import CLUSTER
 from ..segments import Segment
 from ..settings import write_settings
 
 __all__ = ["Log", "Place", "View"]
 
-_SCHEMA = """
-CREATE TABLE shard (
-    number INTEGER PRIMARY KEY, node TEXT NOT NULL, path TEXT NOT NULL, last INTEGER NOT NULL,
-    applied INTEGER NOT NULL);
-CREATE TABLE log (
-    shard INTEGER NOT NULL, number INTEGER NOT NULL, last INTEGER NOT NULL, entry BLOB NOT NULL,
-    PRIMARY KEY (shard, number));
-"""
 _CALL_BYTES = 8 << 20
 
 
@@ -61,7 +54,7 @@ class Log:
     @staticmethod
     def create(connection: sqlite3.Connection, places: list[Place]) -> None:
         """Make an empty log for some shards, inside a transaction."""
-        for statement in _SCHEMA.split(";")[:-1]:
+        for statement in CLUSTER.split(";")[:-1]:
             connection.execute(statement)
         connection.executemany("INSERT INTO shard VALUES (?, ?, ?, 0, 0)", places)
         write_settings(connection, entries=0)

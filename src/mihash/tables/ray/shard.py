@@ -31,7 +31,7 @@ from ..rescoring import Found, rescored
 from ..segments import Segment
 from ..settings import write_settings
 from ..sqlite import SQLiteTable
-from ..versions import propose
+from ..versions import drop_mappings, propose
 from .moments import Moments
 
 __all__ = ["Shard"]
@@ -151,6 +151,7 @@ class Shard:
                 with self.table.database.write() as connection:
                     self.table.store_codes(connection)
                     self.table.segments.fill(connection, self.table.label_kind, self.table.n_features or 0)
+                    drop_mappings(connection, self.table.setting("published"), first=2**62)  # it replays nothing
                 self._untidy = 0
 
     # Versions

@@ -29,10 +29,10 @@ from ..durable import DurableTable, Item
 from ..filters import decode_metadata
 from ..items import Metadata, as_metadata, as_position
 from ..keys import Key, as_keys
-from ..segments import SEGMENT_ROWS, Segment, Segments
+from ..segments import Segment, Segments, rows_at_most
 from ..settings import read_settings, write_position, write_settings
 from ..sqlite import all_found, label_kind
-from ..versions import mark_published, propose
+from ..versions import drop_mappings, mark_published, propose
 from .connecting import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor
 from .log import Log, Place, View
 from .members import Members, missed
@@ -317,8 +317,9 @@ class RayTable(DurableTable):
                 if position is not None:
                     write_position(connection, *position)
                 rows = Segment(ids, small, labels)
-                for start in range(0, n, SEGMENT_ROWS):
-                    part = slice(start, start + SEGMENT_ROWS)
+                size = rows_at_most(small[:1].nbytes)
+                for start in range(0, n, size):
+                    part = slice(start, start + size)
                     own = rows_by_shard(
                         rows.part(part), keys and keys[part], texts[part], gone and gone[part], len(self.members)
                     )
@@ -586,6 +587,7 @@ class RayTable(DurableTable):
             self._trim(connection, throughs[0])
             write_settings(connection, trimmed=1)
             self.settled(trimmed=1)
+        drop_mappings(connection, self.setting("published"))
 
     def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
         """Have every shard remove the vectors of deleted rows, by an entry of the log."""
