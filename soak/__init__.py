@@ -1,8 +1,8 @@
-"""Long runs that try to break the durable index: kills, power losses, faults of the disk, and searches amid rehashes.
+"""Long runs that try to break the durable index: kills, power losses, faults of the disk, searches amid rehashes.
 
 ``python -m soak crash`` kills a process that works on an index and compares what is left with a plain dictionary;
-``python -m soak power`` does so with what a power loss may leave of its writes, ``python -m soak faults`` with calls
-that fail, ``python -m soak disk`` with a disk that is full for a while;
+``python -m soak power`` does so with what a power loss may leave of its writes, ``python -m soak faults`` with
+calls that fail, ``python -m soak disk`` with a disk that is full for a while;
 ``python -m soak flips`` changes single bits of its file and asks everything;
 ``python -m soak concurrency`` checks every answer of threads that search while versions change;
 ``python -m soak latency`` times a paced client; ``python -m soak service`` loads a service over HTTP. Each takes
