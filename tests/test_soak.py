@@ -47,8 +47,8 @@ def test_an_index_survives_power_losses(tmp_path):
 
 @needs_shim
 def test_an_index_survives_faults_of_its_disk(tmp_path):
-    printed = soak("faults", "--faults", 12, "--seed", 3, "--folder", tmp_path)
-    assert "12 faults, 0 failures" in printed
+    printed = soak("faults", "--faults", 8, "--seed", 3, "--folder", tmp_path)
+    assert "8 faults, 0 failures" in printed
     assert not list(tmp_path.iterdir())
 
 
