@@ -47,7 +47,7 @@ def test_an_index_survives_power_losses(tmp_path):
 
 @needs_shim
 def test_an_index_survives_faults_of_its_disk(tmp_path):
-    printed = soak("faults", "--faults", 8, "--seed", 3, "--folder", tmp_path)
+    printed = soak("faults", "--faults", 8, "--seed", 22, "--lap", 5, "--folder", tmp_path)
     assert "8 faults, 0 failures" in printed
     assert not list(tmp_path.iterdir())
 
