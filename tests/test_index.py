@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+import damage
 import mihash
 from mihash import journal
 from mihash.errors import (
@@ -27,6 +28,7 @@ from mihash.errors import (
     UnknownName,
 )
 from mihash.online import LEARNERS
+from mihash.tables.database import Database
 
 
 @pytest.fixture
@@ -923,3 +925,61 @@ def test_which_keys_are_stored(tmp_path):
         index.delete("b")
         assert index.contains(["a", "b", 7, "7", "c"]).tolist() == [True, False, True, False, False]
         assert index.contains("a").tolist() == [True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_compacting_without_room_says_what_was_done_and_writes_go_on(folder, monkeypatch):
+    import resource
+
+    X = np.random.default_rng(0).standard_normal((2000, 32)).astype(np.float32)
+    vacuum = Database.vacuum
+
+    def without_room(database):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+        try:
+            vacuum(database)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        index.delete(list(range(1500)))
+        with monkeypatch.context() as limited:
+            limited.setattr(Database, "vacuum", without_room)
+            with pytest.raises(StoreError, match="rows are removed, but the file is not smaller") as caught:
+                index.compact()
+        assert "nothing was changed" not in str(caught.value)
+        assert index.stats()["deleted"] == 0
+        before = index.stats()["bytes_on_disk"]
+        index.add(X[:5])
+        index.compact()
+        assert index.stats()["bytes_on_disk"] < before
+        assert index.verify()["rows"] == 505
+
+
+def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(folder, monkeypatch):
+    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 200)
+    X = np.random.default_rng(0).standard_normal((1400, 6)).astype(np.float32)
+    options = {"n_bits": 16, "theta": -1.0, "interval": 20, "reservoir_size": 50}
+    with mihash.OnlineIndex.create(folder, **options) as index:
+        for start in range(0, 1400, 100):
+            index.add(X[start : start + 100])
+        index.wait()
+        before, last = index.history(), index.version
+        fingerprint = index.current.fingerprint
+        index.rollback(last - 1)
+        with pytest.raises(UnknownName, match="no mapping any more of version 0"):
+            index.rollback(0)
+        index.resume()
+    kept = [blob for blob in damage.values(folder, "version", "mapping") if blob]
+    assert len(kept) < len(before) / 2
+    for state in damage.values(folder, "checkpoint", "state"):
+        damage.replace(folder, "checkpoint", "state", state, b"damaged")
+    with mihash.OnlineIndex.open(folder) as index:
+        with pytest.warns(RuntimeWarning, match="passed over"):
+            index.learn()
+        assert index.current.fingerprint == fingerprint
+        assert [row["number"] for row in index.history()] == [row["number"] for row in before]
+        index.add(X[:100])
+        assert len(index) == 1500

@@ -40,6 +40,7 @@ DATABASE = "index.db"
 _LOCK = "writer.lock"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
+_CACHE_KIB = 64 << 10  # like the log: keys in no order go to pages all over their indexes
 _WAIT_S = 20.0
 _TOO_LARGE = (
     "A value is larger than SQLite stores in one row (10^9 bytes), and nothing was changed. Store fewer features "
@@ -85,6 +86,8 @@ class Database:
                     self._writer = self._connect(checkpoints=True)
                     _set_up(self._writer)
                     self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+                    self._writer.execute(f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // _PAGE_BYTES}")
+                    self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                     with self.write() as connection:
                         complete(connection)
                 self._check_length()
