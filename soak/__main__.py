@@ -1,11 +1,11 @@
-"""Run a soak by name: ``python -m soak {crash,flips,concurrency,latency,service,hostile,cluster} [--help]``."""
+"""Run a soak by name: ``python -m soak NAME [--help]``."""
 
 import argparse
 import importlib
 import os
 import sys
 
-NAMES = ("crash", "flips", "concurrency", "latency", "service", "hostile", "cluster")
+NAMES = ("crash", "flips", "power", "faults", "disk", "concurrency", "latency", "service", "hostile", "cluster")
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 

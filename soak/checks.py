@@ -21,7 +21,7 @@ from .model import Model, Row, Twin
 from .operations import Operation
 from .report import Failure
 
-__all__ = ["check_backup", "check_index", "outcome"]
+__all__ = ["check_backup", "check_index", "check_live", "outcome"]
 
 
 def outcome(folder: Path, model: Model, twin: Twin, what: Operation) -> tuple[bool, bool]:
@@ -92,6 +92,16 @@ def check_index(folder: Path, model: Model, twin: Twin, rng: np.random.Generator
         if model.n_rows:
             n += _check_version(index, model, twin, rng)
         n += sum(index.verify().values())
+    return n
+
+
+def check_live(index: OnlineIndex, model: Model, twin: Twin, rng: np.random.Generator) -> int:
+    """Compare what an open index holds and answers, and that it tells its state; return how much was compared."""
+    n = _check_rows(index, model)
+    if index.version is not None:
+        n += _check_version(index, model, twin, rng)
+    if index.stats()["items"] != len(model.rows):
+        raise Failure(f"The statistics tell of {index.stats()['items']} items, not {len(model.rows)}.")
     return n
 
 

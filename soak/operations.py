@@ -18,7 +18,7 @@ from .configurations import Configuration
 from .model import Model
 from .report import Failure
 
-__all__ = ["NAMES", "Operation", "operation", "run"]
+__all__ = ["FAULTY_WEIGHTS", "NAMES", "Operation", "operation", "run"]
 
 WEIGHTS = {
     "add": 30,
@@ -35,6 +35,7 @@ WEIGHTS = {
     "search": 4,
     "refused": 2,
 }
+FAULTY_WEIGHTS = WEIGHTS | {"rehash": 10, "compact": 8, "backup": 6, "reopen": 10, "search": 2, "refused": 1}
 NAMES = tuple(WEIGHTS)
 MOST_ITEMS = 700
 N_CLASSES = 4
@@ -70,10 +71,12 @@ class Operation:
         return newest[int(self.share * len(newest))]
 
 
-def operation(configuration: Configuration, seed: list[int], number: int, model: Model) -> Operation:
+def operation(
+    configuration: Configuration, seed: list[int], number: int, model: Model, weights: dict[str, int] = WEIGHTS
+) -> Operation:
     """Return the operation of that number, given what the index holds."""
     rng = np.random.default_rng([*seed, number])
-    name = _name(rng, model)
+    name = _name(rng, model, dict(weights))
     n = min(int(rng.geometric(1 / 25)), 300) if rng.random() < 0.9 else int(rng.integers(100, 300))
     if name == "add":
         X, y = _examples(configuration, rng, n, number)
@@ -99,10 +102,9 @@ def operation(configuration: Configuration, seed: list[int], number: int, model:
     return Operation(number, name, share=float(rng.random()))
 
 
-def _name(rng: np.random.Generator, model: Model) -> str:
+def _name(rng: np.random.Generator, model: Model, weights: dict[str, int]) -> str:
     if not model.n_rows:
         return "add"
-    weights = dict(WEIGHTS)
     if not model.rows:
         weights |= {"update": 0, "delete": 0, "refused": 0}
     if len(model.rows) > MOST_ITEMS:

@@ -400,6 +400,25 @@ def test_compact_and_backup(folder, tmp_path):
                 assert index.current.fingerprint == fingerprint
 
 
+def test_a_rehash_that_failed_does_not_happen_later(folder, monkeypatch):
+    X, _ = stream(300)
+
+    def fail(*_):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with mihash.OnlineIndex.create(folder, n_bits=16) as index:
+        index.add(X)
+        before = decisions(index)
+        with monkeypatch.context() as patched:
+            patched.setattr(journal.Journal, "_write", fail)
+            with pytest.raises(StoreError, match="I/O error"):
+                index.rehash()
+        index.stats()  # writes decisions that are only in memory
+        assert decisions(index) == before
+        index.rehash()
+        assert len(decisions(index)) == len(before) + 1
+
+
 def test_a_full_disk_loses_nothing(folder):
     X, _ = stream(3000, d=64)
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:

@@ -1,6 +1,8 @@
 """The soaks in small, as the commands that run them: `python -m soak` finds no fault."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+
+needs_shim = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("cc") is None,
+    reason="the shim needs Linux and a C compiler",
+)
 
 
 def soak(*arguments):
@@ -18,11 +25,115 @@ def soak(*arguments):
     return done.stdout
 
 
+def search_path():
+    """Return where Python finds the soaks, and whatever it finds now."""
+    return os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+
+
 @pytest.mark.identity
 def test_an_index_survives_20_kills(tmp_path):
     printed = soak("crash", "--kills", 20, "--each", 4, "--seed", 11, "--folder", tmp_path)
     assert "20/20" in printed
     assert not list(tmp_path.iterdir())
+
+
+@needs_shim
+def test_an_index_survives_power_losses(tmp_path):
+    printed = soak("power", "--states", 12, "--operations", 10, "--seed", 3, "--folder", tmp_path)
+    assert "12 states" in printed
+    assert " 0 failures" in printed
+    assert not list(tmp_path.iterdir())
+
+
+@needs_shim
+def test_an_index_survives_faults_of_its_disk(tmp_path):
+    printed = soak("faults", "--faults", 8, "--seed", 22, "--lap", 5, "--folder", tmp_path)
+    assert "8 faults, 0 failures" in printed
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="to mount a tmpfs takes root")
+def test_an_index_survives_full_disks(tmp_path):
+    printed = soak("disk", "--times", 8, "--seed", 3, "--folder", tmp_path)
+    assert "8 full disks, 0 failures" in printed or "a tmpfs cannot be mounted" in printed
+    assert not list(tmp_path.iterdir())
+
+
+UNSYNCED = r"""
+import os
+from pathlib import Path
+import numpy as np
+from soak.power_states import Disk
+from soak.shim import Record
+
+def state(n, style, seed=0):
+    disk = Disk(Path("/base"))
+    for record in RECORDS[:n]:
+        disk.do(record)
+    target = Path(f"{style}-{n}-{seed}")
+    disk.write(target, np.random.default_rng(seed), style)
+    return {each.name: each.read_bytes() for each in target.rglob("*") if each.is_file()}
+
+NEW = os.O_CREAT | os.O_RDWR
+RECORDS = [
+    Record("o", 1, NEW, b"/base/a"),
+    Record("o", 2, os.O_RDONLY | os.O_DIRECTORY, b"/base"),
+    Record("s", 2, 0, b""),           # 3: the name is there
+    Record("w", 1, 0, b"1" * 2048),
+    Record("s", 1, 0, b""),           # 5: the bytes, too
+    Record("w", 1, 0, b"2" * 2048),
+    Record("t", 1, 100, b""),
+    Record("n", 0, 0, b"/base/a\0/base/b"),
+]
+assert state(2, "dropped") == {}, "a name whose folder was not synced"
+assert state(4, "dropped") == {"a": b""}, "bytes that were not synced"
+assert state(5, "dropped") == {"a": b"1" * 2048}
+assert state(8, "dropped") == {"a": b"1" * 2048}
+assert state(8, "kept") == {"b": b"2" * 100}
+torn = {state(6, "torn", seed)["a"] for seed in range(60)}
+assert len(torn) > 2
+assert {len(each) for each in torn} == {2048}
+assert all(len(set(each[at : at + 512])) == 1 for each in torn for at in range(0, 2048, 512))
+assert {len(state(7, "torn", seed)["a"]) for seed in range(60)} == {100, 2048}
+assert {name for seed in range(20) for name in state(8, "reordered", seed)} == {"a", "b"}
+"""
+
+
+def test_a_power_loss_drops_tears_and_reorders_what_was_not_synced(tmp_path):
+    command = [sys.executable, "-c", UNSYNCED]
+    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": search_path()}, check=True)
+
+
+FAILED_BACKUP = """
+import sys
+import numpy as np
+import mihash
+from soak.shim import Fault
+
+fault = Fault("ftruncate", 0, "EIO", lasting=True)  # so that SQLite cannot undo what it has written, either
+with mihash.OnlineIndex.create(sys.argv[1] + "/index", n_bits=16) as index:
+    index.add(np.random.default_rng(0).standard_normal((500, 8)))
+    index.wait()
+    fault.begin()
+    try:
+        index.backup(sys.argv[1] + "/copy")
+    except mihash.errors.StoreError:
+        print("failed")
+    fault.end()
+    index.backup(sys.argv[1] + "/copy")
+with mihash.OnlineIndex.open(sys.argv[1] + "/copy") as copy:
+    print(len(copy), copy.verify()["items"])
+"""
+
+
+@needs_shim
+def test_a_backup_that_failed_leaves_nothing_in_the_way(tmp_path):
+    shim = tmp_path / "shim.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, ROOT / "soak" / "shim.c", "-lpthread"], check=True)
+    caught = {"LD_PRELOAD": str(shim), "SOAK_FOLDER": str(tmp_path), "PYTHONPATH": search_path()}
+    command = [sys.executable, "-c", FAILED_BACKUP, str(tmp_path)]
+    done = subprocess.run(command, env=os.environ | caught, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["failed", "500", "500"], done.stdout + done.stderr
 
 
 def test_a_flipped_bit_is_noticed_or_no_matter(tmp_path):

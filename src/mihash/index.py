@@ -482,7 +482,7 @@ class OnlineIndex:
             stream = self._ready()
             if not stream.started:
                 raise NotReady("There is nothing to rehash: add vectors first.")
-            with self._journal.consistent(), self._table.loaded_again():
+            with self._table.database.lock, self._journal.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
                     self._journal.request()
                     write_settings(connection, paused=0)
@@ -516,7 +516,8 @@ class OnlineIndex:
         """
         with self._writing:
             self._ready()
-            with self._journal.consistent(InvalidInput, NotReady), self._table.loaded_again():
+            refusals = InvalidInput, NotReady
+            with self._table.database.lock, self._journal.consistent(*refusals), self._table.loaded_again():
                 with self._table.database.write() as connection:
                     event = self._journal.offer(connection, mapping, bool(force))
                 if event.mapping is not None:

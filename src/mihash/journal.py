@@ -186,10 +186,15 @@ class Journal:
         self._learned = 0
 
     def forget(self) -> None:
-        """Have the stream read again from the disk at the next need, with the rows that were kept."""
-        self._stream = None
-        self._behind.clear()
-        self.n_behind = 0
+        """Have the stream read again from the disk at the next need, with the rows that were kept.
+
+        Decisions that were not written go with it: a replay makes them again, but for those of a call that failed.
+        """
+        with self._lock:
+            self._stream = None
+            self._pending.clear()
+            self._behind.clear()
+            self.n_behind = 0
 
     @contextmanager
     def consistent(self, *refusals: type[MIHashError]) -> Iterator[None]:

@@ -223,3 +223,20 @@ def test_a_checkpoint_that_cannot_be_read_keeps_every_mapping(table):
         assert len(kept_mappings(connection)) == KEPT_MAPPINGS + 10
         drop_mappings(connection, table.setting("published"), first=2**62)
         assert len(kept_mappings(connection)) == KEPT_MAPPINGS
+
+
+def test_a_version_that_is_superseded_while_it_is_built_has_its_mapping(table, folder):
+    table.add(X[:30])
+    proposed(table, 1, SECOND)
+    staged = table.stage(1)
+    for number in range(2, KEPT_MAPPINGS + 3):  # accepted meanwhile
+        proposed(table, number, THIRD)
+    with table.database.write() as connection:
+        drop_mappings(connection, table.setting("published"), first=2**62)
+    table.publish(*staged, 0.0)
+    expected = answer(table)
+    assert expected[2] == 1
+    table.close()
+    with opened(folder) as again:
+        assert answer(again) == expected
+        assert again.mapping_of(1) == SECOND

@@ -154,6 +154,10 @@ class Database:
                 self._check_alone(connection)
                 yield connection
                 connection.execute("COMMIT")
+            except (sqlite3.Error, StoreError) as error:
+                if not isinstance(error, StoreLocked):  # to undo it may count as a change
+                    self._written = None
+                raise
             finally:
                 self._writing = False
                 _end_stale(connection)
@@ -224,8 +228,9 @@ class Database:
         except OSError as error:
             raise StoreError(f"Cannot write a backup to {folder}: {error}.") from error
         finally:
-            with suppress(OSError):
-                beside.unlink()
+            for left in folder.glob(f"{beside.name}*"):  # SQLite's journal, too, where it could not undo the copy
+                with suppress(OSError):
+                    left.unlink()
             self.trim_log()
 
     def trim_log(self) -> None:
@@ -248,18 +253,18 @@ class Database:
         with self.lock:
             with self.write() as connection:  # nobody else has written
                 pass
+            self._written = None  # it counts as a change, finished or not
             try:
                 connection.execute("VACUUM")
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._written = connection.execute("PRAGMA data_version").fetchone()
             except sqlite3.Error as error:
                 raise StoreError(
                     f"The free space in {self.path} could not be given back to the disk: {error}. Everything that "
                     "was committed is stored. Make room and try again."
                 ) from error
-            finally:  # it counts as a change, finished or not
+            finally:
                 _end_stale(connection)
-                with suppress(sqlite3.Error):
-                    self._written = connection.execute("PRAGMA data_version").fetchone()
 
     def close(self) -> None:
         """Close every connection and free the lock; a second call does nothing."""

@@ -345,7 +345,8 @@ class SQLiteTable(DurableTable):
                 previous = self.setting("published")
                 kept = (edition.version, edition.version if previous is None else previous)
                 connection.execute("DELETE FROM code WHERE version NOT IN (?, ?)", kept)
-                mark_published(connection, edition.version, edition.n, time.perf_counter() - begin)
+                taken = time.perf_counter() - begin
+                mark_published(connection, edition.version, edition.mapping, edition.n, taken)
                 write_settings(connection, published=edition.version, **settings)
             self.settled(published=edition.version, **settings)
             self._edition = edition

@@ -63,11 +63,16 @@ def waiting_version(connection: sqlite3.Connection) -> int | None:
     return number
 
 
-def mark_published(connection: sqlite3.Connection, number: int, n_items: int, seconds: float) -> None:
-    """Write down that a version answers from now on, and what it cost."""
+def mark_published(
+    connection: sqlite3.Connection, number: int, mapping: HashMapping, n_items: int, seconds: float
+) -> None:
+    """Write down that a version answers from now on, and what it cost.
+
+    With its mapping, which may have been dropped: a version that is superseded while it is built does not wait.
+    """
     connection.execute(
-        "UPDATE version SET status = 'published', items = ?, seconds = ?, at = ? WHERE number = ?",
-        (n_items, seconds, now(), number),
+        "UPDATE version SET status = 'published', mapping = ?, items = ?, seconds = ?, at = ? WHERE number = ?",
+        (saved.dump(mapping.state()), n_items, seconds, now(), number),
     )
     seal_rows(connection, "version", [number])
 

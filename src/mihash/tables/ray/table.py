@@ -463,7 +463,7 @@ class RayTable(DurableTable):
             fresh = {"published": number}
             with self.database.write() as connection:
                 self._log.append(connection, {shard: {"publish": number} for shard in range(len(members))})
-                mark_published(connection, number, self._count("rows"), time.perf_counter() - begin)
+                mark_published(connection, number, mapping, self._count("rows"), time.perf_counter() - begin)
                 write_settings(connection, **fresh)
             self._committed(fresh)
         return True
