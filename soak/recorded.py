@@ -3,13 +3,11 @@
 Run as ``python -m soak.recorded FOLDER LAP SEED OPERATIONS`` with the shim loaded.
 """
 
-import sqlite3
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
-from mihash.tables.database import Database
+from mihash.tables import database
 
 from .configurations import CONFIGURATIONS, shrink
 from .journal import Entry, Journal
@@ -18,7 +16,7 @@ from .operations import FAULTY_WEIGHTS, operation, run
 
 __all__ = ["checkpoint_often"]
 
-PAGES = 20  # of the write-ahead log, after which it is moved into the database: 1,000 would never be reached
+PAGES = 20  # of the write-ahead log, after which it is moved into the database: 4,096 would never be reached
 
 
 def _main(folder: Path, lap: int, seed: int, n: int) -> None:
@@ -43,15 +41,7 @@ def _main(folder: Path, lap: int, seed: int, n: int) -> None:
 
 def checkpoint_often() -> None:
     """Have a short log moved into the database, too."""
-    connect = Database._connect
-
-    def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*arguments, **options)
-        if connection.execute("PRAGMA wal_autocheckpoint").fetchone() != (0,):
-            connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
-        return connection
-
-    Database._connect = connected  # type: ignore[method-assign]
+    database._WAL_BYTES = PAGES * database._PAGE_BYTES
 
 
 if __name__ == "__main__":
