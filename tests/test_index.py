@@ -395,7 +395,8 @@ def test_compact_and_backup(folder, tmp_path):
         with mihash.OnlineIndex.open(place) as index:
             assert len(index) == n
             index.verify()
-            assert np.array_equal(index.search(X[:20], k=3).keys, before.keys[:, :3])
+            found = index.search(X[:20], k=4).keys.tolist()  # one more: "later" may be among them
+            assert [[key for key in row if key != "later"][:3] for row in found] == before.keys[:, :3].tolist()
             if n == 800:
                 assert index.current.fingerprint == fingerprint
 
@@ -441,7 +442,7 @@ def test_a_full_disk_loses_nothing(folder):
 
 def test_a_build_that_fails_is_told_and_made_again(folder):
     X, y = stream(1000)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+    with mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0) as index:  # every check accepts a version
         index.add(X[:500], y[:500])
         index.wait()
         old = index.version
