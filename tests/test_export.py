@@ -6,7 +6,6 @@ import sys
 import threading
 from contextlib import closing
 
-import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +25,7 @@ rng = np.random.default_rng(0)
 D = 6
 X = rng.standard_normal((300, D)).astype(np.float32)
 Q = rng.standard_normal((20, D)).astype(np.float32)
+NEEDS_FAISS = pytest.mark.needs("faiss")
 NAMES = [f"item {i}" for i in range(300)]
 
 
@@ -278,6 +278,7 @@ def test_exports_beside_a_writer(index):
 # Files that are whole, or not there
 
 
+@NEEDS_FAISS
 def test_a_file_is_replaced_as_a_whole(full, tmp_path, monkeypatch):
     file = tmp_path / "codes.parquet"
     file.write_bytes(b"before")
@@ -290,7 +291,7 @@ def test_a_file_is_replaced_as_a_whole(full, tmp_path, monkeypatch):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["codes.parquet", "index"]
 
 
-@pytest.mark.parametrize("write", [export.to_parquet, export.write_faiss])
+@pytest.mark.parametrize("write", [export.to_parquet, pytest.param(export.write_faiss, marks=NEEDS_FAISS)])
 def test_a_file_that_cannot_be_written(tmp_path, write):
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "missing" / "codes", tmp_path / "folder"):
@@ -370,8 +371,11 @@ def test_a_wrong_byte_is_noticed(tmp_path):
 # FAISS
 
 
+@NEEDS_FAISS
 @pytest.mark.parametrize("n_bits", [1, 8, 12, 32, 64, 100, 128, 256])
 def test_faiss_finds_the_same(n_bits, tmp_path):
+    import faiss
+
     random = np.random.default_rng(n_bits)
     codes = mihash.pack(random.random((2000, n_bits)) < 0.5)
     queries = mihash.pack(random.random((50, n_bits)) < 0.5)
@@ -396,6 +400,7 @@ def compare(ours, theirs):
         )
 
 
+@NEEDS_FAISS
 @pytest.mark.usefixtures("small_batches")
 def test_faiss_has_what_the_index_has(index):
     index.add(X)
@@ -406,6 +411,7 @@ def test_faiss_has_what_the_index_has(index):
     compare(index.search(Q, 30)[:2], made.search(index.snapshot.encode(Q), 30))
 
 
+@NEEDS_FAISS
 def test_faiss_wants_numbers(full):
     with pytest.raises(InvalidInput, match='ids="rows"'):
         export.to_faiss(full)
@@ -440,6 +446,7 @@ def test_a_damaged_index_is_not_exported(full, tmp_path, change, options):
     assert not (tmp_path / "codes.parquet").exists()
 
 
+@NEEDS_FAISS
 def test_nothing_to_export(index, tmp_path):
     for empty in (index, mihash.MemoryTable()):
         with pytest.raises(NotReady):

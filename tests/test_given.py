@@ -21,9 +21,8 @@ def linear(seed, n_bits=16, n_features=64):
 
 
 def network():
-    deep = pytest.importorskip("mihash.deep", reason="networks need PyTorch: pip install 'mihash[deep]'")
-    built = deep.build_network("resnet", 16, width=2, n_channels=1, scale=2.0)
-    return deep.ModuleMapping(built.eval(), input_shape=(1, 8, 8))
+    built = mihash.deep.build_network("resnet", 16, width=2, n_channels=1, scale=2.0)
+    return mihash.deep.ModuleMapping(built.eval(), input_shape=(1, 8, 8))
 
 
 MAKERS = {
@@ -34,7 +33,9 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize(
+    "kind", ["linear", "kernel", "forest", pytest.param("network", marks=pytest.mark.needs("torch"))]
+)
 def test_every_kind_of_mapping_makes_the_codes_of_an_index(kind, tmp_path):
     mapping = MAKERS[kind]()
     with mihash.OnlineIndex.create(tmp_path / "index", mapping=mapping) as index:

@@ -112,7 +112,7 @@ class NotAvailable:
     __hash__ = object.__hash__
 
 
-@pytest.mark.parametrize("missing", [np.nan, None, np.datetime64("NaT"), NotAvailable()])
+@pytest.mark.parametrize("missing", [np.nan, None, np.datetime64("NaT", "ns"), NotAvailable()])
 def test_a_label_that_is_missing_is_refused(missing):
     labels = y.astype(object)
     labels[7] = missing

@@ -25,31 +25,38 @@ QUICK = {
     "DTSH": {"epochs": 4},
     "VDSH": {"n_layers": 2, "n_nodes": 32, "epochs": 4},
 }
-CLASSES = {
-    name: value
-    for name in batch.__all__
-    if inspect.isclass(value := getattr(batch, name)) and hasattr(value, "fit") and value is not BatchMethod
-}
+DEEP = ("DPSH", "DTSH", "VDSH")
+
+
+def is_method(value):
+    return inspect.isclass(value) and issubclass(value, BatchMethod) and value is not BatchMethod
+
+
+def of(name, *values):
+    """Return parameters of a test that skips the method where torch is not installed."""
+    return pytest.param(name, *values, marks=[pytest.mark.needs("torch")] if name in DEEP else [])
+
+
+NAMES = [name for name in batch.__all__ if name in DEEP or is_method(getattr(batch, name))]
 VARIANTS = {
-    **{name: (name, {}) for name in CLASSES},
+    **{name: (name, {}) for name in NAMES},
     "MIHash, kernel map": ("MIHash", {"kernel": "rbf", "n_anchors": 100}),
     "MIHash, the paper's": ("MIHash", {"unit_length": False, "whiten": None, "n_bins": None, "scale": 20.0}),
     "SHK, linear": ("SHK", {"kernel": "linear"}),
     "SDH, linear": ("SDH", {"kernel": "linear"}),
 }
 X, Y = clusters(n=300)
-DEEP = ("DPSH", "DTSH", "VDSH")
-LEARNS_FROM_LABELS = {name for name in CLASSES if getattr(CLASSES[name], "needs_labels", True)}
 
 
-@pytest.fixture(params=VARIANTS, name="make")
+@pytest.fixture(params=[of(name) for name in VARIANTS], name="make")
 def make_of(request):
     name, options = VARIANTS[request.param]
+    method = getattr(batch, name)
 
     def make(n_bits=8, **more):
-        return CLASSES[name](n_bits, **{**QUICK.get(name, {}), **options, **more})
+        return method(n_bits, **{**QUICK.get(name, {}), **options, **more})
 
-    make.name, make.options = name, options
+    make.name, make.options, make.needs_labels = name, options, method.needs_labels
     return make
 
 
@@ -59,20 +66,23 @@ def precision(mapping, X, y, n_base):
 
 
 def test_the_methods_are_there():
-    assert set(CLASSES) == {"MIHash", "SHK", "SDH", "ITQ", "FastHash", "DPSH", "DTSH", "VDSH"}
-    assert all(issubclass(cls, BatchMethod) and method_class(cls.name) is cls for cls in CLASSES.values())
-    assert {cls.name for cls in CLASSES.values()} == set(method_names())
+    assert set(NAMES) == {"MIHash", "SHK", "SDH", "ITQ", "FastHash", *DEEP}
+    assert {name.lower() for name in NAMES} == set(method_names())
     with pytest.raises(UnknownName, match="'best'; known: dpsh"):
         method_class("best")
     with pytest.raises(AttributeError, match=r"'mihash\.batch' has no attribute 'Best'"):
         _ = batch.Best
 
 
-def test_the_signature_of_fit_is_one():
-    signatures = {str(inspect.signature(cls.fit)) for cls in CLASSES.values()}
-    assert signatures == {str(inspect.signature(BatchMethod.fit))}
+@pytest.mark.parametrize("name", [of(name) for name in NAMES])
+def test_a_method_has_its_name_and_the_one_signature_of_fit(name):
+    method = getattr(batch, name)
+    assert is_method(method)
+    assert method_class(method.name) is method_class(name.lower()) is method
+    assert inspect.signature(method.fit) == inspect.signature(BatchMethod.fit)
 
 
+@pytest.mark.needs("torch")
 def test_torch_is_imported_when_it_is_asked_for():
     code = "import sys, mihash.batch as b; print('torch' in sys.modules, b.VDSH.__name__, 'torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -80,6 +90,7 @@ def test_torch_is_imported_when_it_is_asked_for():
 
 
 def test_without_torch_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda *_: "found")
     assert {name for name in method_names() if lacking(name)} == set()
     monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
     assert {name for name in method_names() if lacking(name)} == {"vdsh", "dpsh", "dtsh"}
@@ -126,7 +137,7 @@ def test_it_beats_random_hyperplanes(make):
     features = features - features.mean(axis=0)
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     learned = precision(make(16).fit(features[:1200], labels[:1200]), features, labels, 1200)
-    margin = 0.1 if make.name in LEARNS_FROM_LABELS or make.name == "MIHash" else 0.0
+    margin = 0.1 if make.needs_labels or make.name == "MIHash" else 0.0
     assert learned > precision(LinearMapping(hyperplanes(32, 16, seed=0)), features, labels, 1200) + margin
 
 
@@ -235,7 +246,7 @@ def test_labels_without_neighbors(make):
 
 
 def test_no_labels(make):
-    if make.name in LEARNS_FROM_LABELS:
+    if make.needs_labels:
         with pytest.raises(InvalidInput, match="give `y`"):
             make().fit(X)
     else:
@@ -252,8 +263,8 @@ def test_the_trigger_takes_the_mapping(make):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        *((name, {"n_bits": 0}, "`n_bits`") for name in CLASSES),
-        *((name, {"seed": -1}, "`seed`") for name in CLASSES),
+        *(of(name, {"n_bits": 0}, "`n_bits`") for name in NAMES),
+        *(of(name, {"seed": -1}, "`seed`") for name in NAMES),
         *((name, {"kernel": "cubic"}, "`kernel`") for name in ("MIHash", "SHK", "SDH")),
         *((name, {"n_anchors": 0}, "`n_anchors`") for name in ("MIHash", "SHK", "SDH")),
         *((name, {"width": 0.0}, "`width`") for name in ("MIHash", "SHK", "SDH")),
@@ -261,4 +272,4 @@ def test_the_trigger_takes_the_mapping(make):
 )
 def test_bad_parameters(name, change, message):
     with pytest.raises(InvalidInput, match=message):
-        CLASSES[name](**change)
+        getattr(batch, name)(**change)

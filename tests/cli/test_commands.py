@@ -223,6 +223,7 @@ def test_damage_is_an_error_of_one_line(mihash, index):
     assert (run.code, run.err.count("\n")) == (1, 1)
 
 
+@pytest.mark.needs("faiss")
 def test_export(mihash, index, tmp_path):
     assert "codes of 1,500 items" in mihash("export", index, tmp_path / "codes.parquet", "--metadata").out
     saved = library.export.read_parquet(tmp_path / "codes.parquet")
@@ -237,6 +238,7 @@ def test_export(mihash, index, tmp_path):
         assert message in run.err
 
 
+@pytest.mark.needs("faiss")
 def test_messages_speak_of_options(mihash, index, tmp_path):
     with library.OnlineIndex.open(index) as opened:
         run = mihash("delete", index, 1)

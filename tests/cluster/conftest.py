@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install mihash[cluster]")
-
 STORE = 80 << 20
 
 
@@ -39,6 +37,8 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def nodes():
+    import ray
+
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # some versions warn where it is not said
     try:

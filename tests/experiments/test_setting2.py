@@ -16,8 +16,6 @@ from mihash.experiments.setting2.__main__ import main
 from mihash.experiments.setting2.reproduction import images_of, pending_trainings, run_trainings, trained
 from mihash.experiments.tables import make_table
 
-pytest.importorskip("torch", reason="Setting 2 trains networks: pip install 'mihash[deep]'")
-
 SMALL = ["--set", "width=2", "batch_size=40", "warm_up_epochs=1", "--bits", "12", "--epochs", "2"]
 
 

@@ -1,0 +1,40 @@
+"""What needs an extra that is not installed is skipped and says so: tests, examples of modules and of documents."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+EXTRAS = {"torch": "deep", "ray": "cluster", "faiss": "faiss"}
+NEEDS = {
+    "docs/deep.md": "torch",
+    "docs/export.md": "faiss",
+    "src/mihash/deep": "torch",
+    "src/mihash/export/faiss.py": "faiss",
+    "tests/cluster": "ray",
+    "tests/deep": "torch",
+    "tests/experiments/test_setting2.py": "torch",
+}
+
+
+def missing(module):
+    return f"needs {module}: pip install 'mihash[{EXTRAS[module]}]'" if find_spec(module) is None else None
+
+
+SKIPPED = {Path(__file__).parent / path: reason for path, module in NEEDS.items() if (reason := missing(module))}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector):
+    """Skip a file before it is imported, which would fail."""
+    for path in (collector.path, *collector.path.parents) if isinstance(collector, pytest.File) else ():
+        if reason := SKIPPED.get(path):
+            return pytest.CollectReport(collector.nodeid, "skipped", (str(path), None, reason), [])
+    return None
+
+
+def pytest_runtest_setup(item):
+    """Skip a test that is marked, as in ``pytest.mark.needs("torch")``."""
+    for mark in item.iter_markers("needs"):
+        if reason := missing(*mark.args):
+            pytest.skip(reason)
