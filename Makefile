@@ -5,7 +5,7 @@ DEMO_ARGS ?=
 SERVE_ARGS ?=
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
@@ -28,6 +28,9 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 test: .venv/.installed-dev  ## install, then run every test
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
+test-all:  ## the tests on Python 3.11 to 3.14, as far as they are here, and on the oldest dependencies
+	$(PYTHON) .ci/test-all
+
 portable: .venv/.installed-dev  ## the tests of the same bits, with the kernels of other processors
 	$(BIN)/python -m pytest -q -n 2 -m portable tests/test_portable.py
 
@@ -46,4 +49,4 @@ bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measur
 clean:  ## remove the environment and every cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-.PHONY: help demo serve test portable check bench clean
+.PHONY: help demo serve test test-all portable check bench clean
