@@ -18,6 +18,7 @@ NEEDS = {
 
 
 def missing(module):
+    """Return why a test of a module is skipped, None where the module is installed."""
     return f"needs {module}: pip install 'mihash[{EXTRAS[module]}]'" if find_spec(module) is None else None
 
 
