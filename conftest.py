@@ -1,4 +1,4 @@
-"""What needs an extra that is not installed is skipped and says so: tests, examples of modules and of documents."""
+"""Skip what needs an extra that is not installed, with that reason: tests, and examples of modules and documents."""
 
 from importlib.util import find_spec
 from pathlib import Path
