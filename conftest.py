@@ -1,4 +1,4 @@
-"""Skip what needs an extra that is not installed, with that reason: tests, and examples of modules and documents."""
+"""Skip what needs an extra that is not installed, with that reason: tests, and examples in modules and pages."""
 
 from importlib.util import find_spec
 from pathlib import Path
