@@ -27,7 +27,8 @@ def in_blocks(X: Matrix, W: Matrix) -> NDArray[np.uint8]:
         for start in range(0, len(X), chunk):
             part = X[start : start + chunk]
             whole = len(part) - len(part) % 64
-            out = np.matmul(part[:whole].reshape(-1, 64, X.shape[1]), W).reshape(whole, -1)
+            blocks = part[:whole].reshape(whole // 64, 64, X.shape[1])
+            out = np.matmul(blocks, W).reshape(whole, W.shape[1])
             codes += [np.packbits(values > 0, axis=1, bitorder="little") for values in (out, part[whole:] @ W)]
     return np.concatenate(codes)
 
