@@ -7,6 +7,7 @@ depended on the place of its vector.
 import numpy as np
 from numpy.typing import NDArray
 
+from mihash import validation
 from mihash.kernels import one_thread
 from mihash.mapping import LinearMapping, NormalizedMapping
 from mihash.mapping.base import HashMapping, Matrix
@@ -20,12 +21,13 @@ ROUNDS = 5
 
 
 def in_blocks(X: Matrix, W: Matrix) -> NDArray[np.uint8]:
-    """Encode as the first version did: a product a block of 64 rows, in chunks that fit the cache."""
+    """Encode as the first version did: checked chunks that fit the cache, a product for each 64 rows."""
     chunk = max(64, (1 << 20) // (4 * X.shape[1]) // 64 * 64)
     codes = []
     with one_thread():
         for start in range(0, len(X), chunk):
             part = X[start : start + chunk]
+            validation.finite("X", part)
             whole = len(part) - len(part) % 64
             blocks = part[:whole].reshape(whole // 64, 64, X.shape[1])
             out = np.matmul(blocks, W).reshape(whole, W.shape[1])
