@@ -11,9 +11,9 @@ NEEDS = {
     "docs/export.md": "faiss",
     "src/mihash/deep": "torch",
     "src/mihash/export/faiss.py": "faiss",
-    "tests/cluster": "ray",
+    "tests/store/cluster": "ray",
     "tests/deep": "torch",
-    "tests/experiments/test_setting2.py": "torch",
+    "tests/paper/test_setting2.py": "torch",
 }
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from mihash import state as saved
 from mihash.mapping import LinearMapping
-from mihash.tables.sqlite import SQLiteTable
-from mihash.tables.versions import propose
+from mihash.store.sqlite.sqlite_table import SQLiteTable
+from mihash.store.sqlite.versions import propose
 
 from .report import show_grid, verdict
 
@@ -108,7 +108,7 @@ def _timed(table: Any, queries: np.ndarray) -> float:
 
 
 def _cluster(folder: Path, nodes: list[str], n_shards: int, n: int, mappings: list[LinearMapping]) -> Any:
-    from mihash.tables.ray import RayTable
+    from mihash.store.ray import RayTable
 
     name = f"{n_shards}-{n}"
     table = RayTable.create(folder / name, n_shards, nodes={each: str(folder / name / each) for each in nodes})

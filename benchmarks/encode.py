@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mihash import validation
 from mihash.kernels import one_thread
 from mihash.mapping import LinearMapping, NormalizedMapping
-from mihash.mapping.base import HashMapping, Matrix
+from mihash.mapping.hash_mapping import HashMapping, Matrix
 
 from .clock import best, timed
 from .report import Target, show

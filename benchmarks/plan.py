@@ -14,7 +14,8 @@ import numpy as np
 from rich.table import Table
 
 import mihash
-from mihash.plan import calibrate, plan
+from mihash.sizing.calibration import calibrate
+from mihash.sizing.plan import plan
 
 from .report import console, verdict
 

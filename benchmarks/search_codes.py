@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mihash
-from mihash.datasets import Dataset, open_dataset, places205_like
 from mihash.mapping import HashMapping
+from mihash.paper.datasets import Dataset, open_dataset, places205_like
 
 from .report import console
 

@@ -15,7 +15,7 @@ from mihash import state as saved
 from mihash.errors import StoreError, UnknownName
 from mihash.mapping import HashMapping
 from mihash.search import as_columns
-from mihash.tables.versions import KEPT_MAPPINGS, kept_mappings
+from mihash.store.sqlite.versions import KEPT_MAPPINGS, kept_mappings
 
 from .model import Model, Row, Twin
 from .operations import Operation

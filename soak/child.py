@@ -15,8 +15,8 @@ from typing import Any
 
 from mihash import OnlineIndex
 from mihash.errors import InvalidInput
-from mihash.tables.database import Database
-from mihash.tables.sqlite import SQLiteTable
+from mihash.store.sqlite.database import Database
+from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 from .configurations import CONFIGURATIONS, Configuration, shrink
 from .journal import Entry, Journal

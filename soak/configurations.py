@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mihash
-from mihash import journal
+from mihash.index import history as journal
+from mihash.loop.loop import Stream
 from mihash.online import learner_class
 from mihash.reservoir import Reservoir
-from mihash.stream import Stream
-from mihash.tables import edition, segments, sqlite, verification
+from mihash.store import edition
+from mihash.store.sqlite import segments, verification
+from mihash.store.sqlite import sqlite_table as sqlite
 from mihash.trigger import TriggerUpdate
 
 __all__ = ["CONFIGURATIONS", "Configuration", "shrink"]

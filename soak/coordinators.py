@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from mihash.errors import StoreLocked, Superseded
 from mihash.mapping import LinearMapping
-from mihash.tables.database import DATABASE
-from mihash.tables.ray import RayTable
+from mihash.store.ray import RayTable
+from mihash.store.sqlite.database import DATABASE
 
 from .report import Failure, console
 

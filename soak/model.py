@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mihash.loop.loop import Event
 from mihash.mapping import HashMapping
-from mihash.stream import Event
 
 from .configurations import Configuration
 

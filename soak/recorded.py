@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from mihash.tables import database
+from mihash.store.sqlite import database
 
 from .configurations import CONFIGURATIONS, shrink
 from .journal import Entry, Journal

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from mihash.client import Client
 from mihash.errors import MIHashError
+from mihash.service.client import Client
 
 from .concurrency import filled, learned_from
 from .exact import Ledger

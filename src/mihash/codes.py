@@ -12,8 +12,6 @@ from . import validation
 from .errors import InvalidInput
 from .kernels import jit, popcount
 
-__all__ = ["as_words", "bit_entropy", "hamming", "pack", "unpack"]
-
 
 def pack(bits: ArrayLike) -> NDArray[np.uint8]:
     """Pack bits (n, b), given as booleans, 0/1 or -1/+1, into codes (n, ceil(b / 8)).

@@ -19,24 +19,6 @@
         └── UnsupportedVersion           written by a newer mihash
 """
 
-__all__ = [
-    "CorruptStore",
-    "DeadlineExceeded",
-    "DuplicateKey",
-    "InvalidInput",
-    "MIHashError",
-    "NotReady",
-    "PartialFailure",
-    "ServiceError",
-    "SnapshotMismatch",
-    "StoreError",
-    "StoreLocked",
-    "Superseded",
-    "TooLarge",
-    "UnknownName",
-    "UnsupportedVersion",
-]
-
 
 class MIHashError(Exception):
     """The root of every error that mihash raises on purpose."""

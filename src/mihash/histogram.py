@@ -8,8 +8,6 @@ differentiated; a whole-number distance with K = b falls on one centre and is si
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["bin_positions", "histogram", "histogram_slope"]
-
 Floats = NDArray[np.float64]
 
 

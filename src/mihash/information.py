@@ -16,15 +16,6 @@ from .errors import InvalidInput
 from .histogram import histogram, histogram_slope
 from .kernels import jit, popcount
 
-__all__ = [
-    "distance_counts",
-    "mean_information",
-    "mutual_information",
-    "mutual_information_gradient",
-    "quality",
-    "replace_items",
-]
-
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 Words = NDArray[np.uint64]

@@ -18,8 +18,6 @@ import numba
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["jit", "jit_reordering", "one_thread", "popcount"]
-
 Kernel = Callable[..., Any]
 
 

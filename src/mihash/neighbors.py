@@ -17,21 +17,6 @@ from . import validation
 from .errors import InvalidInput
 from .state import State
 
-__all__ = [
-    "RULES",
-    "Neighborhood",
-    "SameLabel",
-    "SharedLabel",
-    "WithinDistance",
-    "as_neighborhood",
-    "label_neighborhood",
-    "nearest_fraction",
-    "neighborhood_from_state",
-    "neighborhood_state",
-    "squared_distances",
-    "within_fraction",
-]
-
 Labels = NDArray[np.int64] | NDArray[np.uint8]
 FRACTION = 0.05
 _CHUNK_ROWS = 256

@@ -27,17 +27,6 @@ from . import validation
 from .errors import InvalidInput
 from .kernels import jit, popcount
 
-__all__ = [
-    "average_precision",
-    "dcg",
-    "distance_counts",
-    "distance_distributions",
-    "mean_average_precision",
-    "ndcg",
-    "precision_at",
-    "precision_within",
-]
-
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -26,8 +26,6 @@ from .neighbors import (
 )
 from .state import State
 
-__all__ = ["Reservoir", "same_kind"]
-
 
 class Reservoir:
     """A uniform sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.

@@ -11,11 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import validation
 from .codes import unpack
 from .errors import InvalidInput
+from .index.options import Options
+from .loop.loop import Stream
 from .mapping import HashMapping
-from .options import Options
-from .stream import Stream
-
-__all__ = ["HashEncoder"]
 
 _ENOUGH = 1000
 _NEVER = 2**62  # no table, so nothing to decide on

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from .errors import CorruptStore, InvalidInput, StoreError, UnsupportedVersion
 
-__all__ = ["dump", "load", "make_folder", "read", "replace_file", "sync_folder", "write"]
-
 State = dict[str, Any]
 
 MAGIC = b"mihash01"

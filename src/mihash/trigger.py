@@ -20,8 +20,6 @@ from .information import quality
 from .mapping import HashMapping
 from .neighbors import Neighborhood, WithinDistance, label_neighborhood, within_fraction
 
-__all__ = ["Decision", "FixedRate", "Trigger", "TriggerUpdate"]
-
 Encoder = HashMapping | Callable[[NDArray[np.float32]], ArrayLike]
 Measure = Callable[[], tuple[float, float]]
 

@@ -15,19 +15,6 @@ from .errors import InvalidInput
 
 _LONGEST = 1e15
 
-__all__ = [
-    "array",
-    "boolean_matrix",
-    "choice",
-    "features",
-    "finite",
-    "integer",
-    "labels",
-    "number",
-    "numbers",
-    "packed",
-]
-
 
 def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
     """Return ``value`` as an ``int`` between ``minimum`` and ``maximum``.

@@ -4,9 +4,9 @@ import pytest
 import mihash
 import oracles_batch as oracle
 from checks import clusters
-from mihash.batch.base import FIRST, ORDER
+from mihash.batch.batch_method import FIRST, ORDER
+from mihash.batch.batch_mihash import CHOSEN, MIHash, minibatch_gradient
 from mihash.batch.features import Features
-from mihash.batch.mihash import CHOSEN, MIHash, minibatch_gradient
 from mihash.errors import InvalidInput
 from mihash.mapping import KernelMapping, LinearMapping
 from mihash.neighbors import label_neighborhood

@@ -14,7 +14,7 @@ from mihash import batch, state
 from mihash.batch import BatchMethod, lacking, method_class, method_names
 from mihash.errors import InvalidInput, UnknownName
 from mihash.mapping import LinearMapping, mapping_from_state
-from mihash.online.base import hyperplanes
+from mihash.online.online_learner import hyperplanes
 
 QUICK = {
     "MIHash": {"epochs": 20},

@@ -6,7 +6,7 @@ import pytest
 import mihash
 import oracles_batch as oracle
 from checks import clusters
-from mihash.batch.base import ANCHORS, FIRST, indicators
+from mihash.batch.batch_method import ANCHORS, FIRST, indicators
 from mihash.batch.features import Features
 from mihash.batch.sdh import SDH, _classify, _descend, _regress
 from mihash.errors import InvalidInput

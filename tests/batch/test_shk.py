@@ -7,7 +7,7 @@ import scipy.linalg
 import mihash
 import oracles_batch as oracle
 from checks import clusters
-from mihash.batch.base import ANCHORS
+from mihash.batch.batch_method import ANCHORS
 from mihash.batch.features import Features, leading_eigenvectors
 from mihash.batch.shk import SHK, _fit, _refine, _similarity, _smooth
 from mihash.errors import InvalidInput

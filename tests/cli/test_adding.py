@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import mihash as library
-from mihash.cli.show import rows_progress
+from mihash.cli.output import rows_progress
 
 
 def items(folder):

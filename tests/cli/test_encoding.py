@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from mihash import OnlineIndex
-from mihash.export import read_parquet
+from mihash.io.export import read_parquet
 
 
 def test_a_folder_is_encoded_with_the_mapping_of_an_index(mihash, index, data, tmp_path):

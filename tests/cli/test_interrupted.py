@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mihash as library
-from mihash.ingest import name_of, rows_in
+from mihash.io.ingest import name_of, rows_in
 
 N_ROWS = 40_000
 OPTIONS = {"n_bits": 16, "reservoir_size": 100, "interval": 500}

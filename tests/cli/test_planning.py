@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-import mihash.plan
-from mihash.plan import Calibration
+import mihash.sizing.plan
+from mihash.sizing.plan import Calibration
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def calls(monkeypatch):
             labelled,
         )
 
-    monkeypatch.setattr(mihash.plan, "calibrate", calibrate)
+    monkeypatch.setattr(mihash.sizing.plan, "calibrate", calibrate)
     return made
 
 
@@ -145,7 +145,7 @@ def test_a_stream_that_is_too_fast_is_told(mihash, calls):
 
 
 def test_a_real_run(mihash, monkeypatch, data, tmp_path):
-    monkeypatch.setattr("mihash.calibration._STORED_FLOATS", 60_000)
+    monkeypatch.setattr("mihash.sizing.calibration._STORED_FLOATS", 60_000)
     X, y = data
     np.savez(tmp_path / "mine.npz", X=X, y=y)
     words = ("--sample", tmp_path / "mine.npz", "--label", "y", "--bits", 16, "--interval", 200)

@@ -8,7 +8,7 @@ from mihash import state
 from mihash.deep import ModuleMapping, build_network, register_network
 from mihash.errors import CorruptStore, InvalidInput, UnknownName
 from mihash.mapping import mapping_from_state
-from mihash.tables.sqlite import SQLiteTable
+from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 
 @pytest.fixture(scope="module")

@@ -187,7 +187,7 @@ def test_under_a_normalization(forest):
 
 
 def test_in_a_hash_table(forest, tmp_path):
-    from mihash.tables.sqlite import SQLiteTable
+    from mihash.store.sqlite.sqlite_table import SQLiteTable
 
     X = rng.standard_normal((200, 7)).astype(np.float32)
     query = forest.encode(X[:5])

@@ -6,7 +6,7 @@ import oracles_pairs as oracles
 from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.online.adapthash import AdaptHash
-from mihash.online.base import hyperplanes
+from mihash.online.online_learner import hyperplanes
 
 
 def stream(n=400, d=12, seed=0, spread=1.5):

@@ -4,9 +4,9 @@ import pytest
 import mihash
 import oracles_codewords as oracles
 from mihash.errors import InvalidInput
-from mihash.online.base import hyperplanes
 from mihash.online.codewords import Codebook, hadamard_column
 from mihash.online.hcoh import HCOH
+from mihash.online.online_learner import hyperplanes
 from oracles_codewords import codewords_of, several, stream
 
 

@@ -6,9 +6,9 @@ import oracles_codewords as oracles
 from mihash import state
 from mihash.errors import InvalidInput
 from mihash.mapping import KernelMapping, LinearMapping
-from mihash.online.base import hyperplanes
 from mihash.online.codewords import Codebook
 from mihash.online.hmoh import HMOH
+from mihash.online.online_learner import hyperplanes
 from oracles_codewords import codewords_of, several, stream
 
 

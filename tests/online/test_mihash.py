@@ -8,8 +8,8 @@ from mihash.errors import InvalidInput
 from mihash.mapping import LinearMapping
 from mihash.neighbors import SameLabel, SharedLabel, WithinDistance
 from mihash.online import MIHash
-from mihash.online.base import hyperplanes
 from mihash.online.mihash import _tanh
+from mihash.online.online_learner import hyperplanes
 from mihash.online.whitening import Whitening
 
 TARGETS = {

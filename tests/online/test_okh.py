@@ -8,9 +8,9 @@ from mihash.errors import InvalidInput
 from mihash.mapping import KernelMapping, LinearMapping
 from mihash.neighbors import WithinDistance, within_fraction
 from mihash.online.anchors import Anchors
-from mihash.online.base import hyperplanes
 from mihash.online.okh import OKH
-from mihash.online.pairs import loss_margin, similar_pairs
+from mihash.online.online_learner import hyperplanes
+from mihash.online.similar_pairs import loss_margin, similar_pairs
 
 WARM_UP = 100
 

@@ -5,8 +5,8 @@ import mihash
 import oracles_codewords as oracles
 from checks import clusters
 from mihash.errors import InvalidInput
-from mihash.online.base import hyperplanes
 from mihash.online.codewords import Codebook
+from mihash.online.online_learner import hyperplanes
 from mihash.online.osh import OSH
 from oracles_codewords import codewords_of, several, stream
 

@@ -8,7 +8,7 @@ from checks import clusters
 from mihash.batch import lacking, method_names
 from mihash.errors import InvalidInput, UnknownName
 from mihash.online import Refit
-from mihash.online.base import hyperplanes
+from mihash.online.online_learner import hyperplanes
 
 QUICK = {
     "mihash": {"epochs": 5},

@@ -5,7 +5,7 @@ import mihash
 import oracles_sketch
 from checks import clusters
 from mihash.errors import InvalidInput
-from mihash.online.base import hyperplanes
+from mihash.online.online_learner import hyperplanes
 from mihash.online.sketchhash import SketchHash, _principal
 
 INFINITE = float("inf")

@@ -9,7 +9,7 @@ from codes_under_test import clustered, live, pairs, random_codes, sorted_answer
 import mihash
 import oracles
 from mihash.search import as_columns, nearest, within
-from mihash.search.threads import in_threads
+from mihash.search.parallel import in_threads
 
 LENGTHS = [1, 12, 32, 33, 64, 100, 150, 256, 1024]
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from mihash.client import Client
 from mihash.service import Limits, events
+from mihash.service.client import Client
 from mihash.service.problems import Problem
-from mihash.tables import versions
+from mihash.store.sqlite import versions
 from over_http import Caller, rows
 
 

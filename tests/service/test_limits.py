@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from mihash.client import Client
 from mihash.errors import InvalidInput
 from mihash.service import Limits
+from mihash.service.client import Client
 from mihash.service.problems import Problem
-from mihash.service.rooms import Room
+from mihash.service.workers import Room
 from over_http import Caller, D, rows
 
 FLOATS = "application/octet-stream"

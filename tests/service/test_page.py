@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from mihash.client import Client
+from mihash.service.client import Client
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("fastapi", reason="the extra `service` is not installed")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.client import Client
 from mihash.errors import MIHashError, ServiceError, StoreLocked
 from mihash.service import Limits, Running
+from mihash.service.client import Client
 from over_http import OPTIONS, Caller, rows
 
 

@@ -9,10 +9,10 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UnknownName
-from .base import BatchMethod
+from .batch_method import BatchMethod
+from .batch_mihash import MIHash
 from .fasthash import FastHash
 from .itq import ITQ
-from .mihash import MIHash
 from .sdh import SDH
 from .shk import SHK
 

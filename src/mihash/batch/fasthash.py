@@ -13,9 +13,7 @@ from ..errors import NotReady
 from ..kernels import jit, one_thread, popcount
 from ..mapping import ForestMapping
 from ..neighbors import Labels, label_neighborhood
-from .base import FIRST, BatchMethod, Matrix, Progress
-
-__all__ = ["FastHash", "infer_bit", "pair_weights"]
+from .batch_method import FIRST, BatchMethod, Matrix, Progress
 
 LOSSES = ("ksh", "hinge")
 _BINS = 63

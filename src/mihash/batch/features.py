@@ -12,8 +12,6 @@ from .. import validation
 from ..mapping import GaussianKernel, KernelMapping, LinearMapping
 from ..neighbors import squared_distances
 
-__all__ = ["KERNELS", "Features", "check_map", "leading_eigenvectors"]
-
 Matrix = NDArray[np.float32]
 Floats = NDArray[np.float64]
 

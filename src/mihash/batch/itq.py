@@ -6,10 +6,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..mapping import HashMapping
 from ..neighbors import Labels
-from .base import FIRST, BatchMethod, Matrix, Progress
+from .batch_method import FIRST, BatchMethod, Matrix, Progress
 from .features import Features, leading_eigenvectors
-
-__all__ = ["ITQ"]
 
 Floats = NDArray[np.float64]
 

@@ -6,10 +6,8 @@ from numpy.typing import NDArray
 from .. import validation
 from ..mapping import HashMapping
 from ..neighbors import Labels
-from .base import ANCHORS, FIRST, BatchMethod, Matrix, Progress, indicators
+from .batch_method import ANCHORS, FIRST, BatchMethod, Matrix, Progress, indicators
 from .features import Features, check_map
-
-__all__ = ["SDH"]
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from .. import validation
 from ..mapping import HashMapping
 from ..neighbors import Labels, label_neighborhood
-from .base import ANCHORS, BatchMethod, Matrix, Progress, indicators
+from .batch_method import ANCHORS, BatchMethod, Matrix, Progress, indicators
 from .features import Features, check_map, leading_eigenvectors
-
-__all__ = ["SHK"]
 
 Vector = NDArray[np.float32]
 Product = Callable[[Vector], Vector]

@@ -9,21 +9,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..index import OnlineIndex
-    from ..tables.keys import Key
-
-__all__ = [
-    "AsJSON",
-    "Folder",
-    "NoHeader",
-    "Ray",
-    "as_filter",
-    "as_nodes",
-    "as_parameters",
-    "check_index",
-    "find_keys",
-    "open_index",
-]
+    from ..index.online_index import OnlineIndex
+    from ..store.keys import Key
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
 AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
@@ -51,7 +38,7 @@ def open_index(
     One on Ray that nobody has open is opened to be written to, which starts its shards.
     """
     from ..errors import InvalidInput, NotReady
-    from ..index import OnlineIndex
+    from ..index.online_index import OnlineIndex
 
     check_index(path)
     try:
@@ -81,7 +68,7 @@ def as_nodes(texts: "Sequence[str]") -> "list[str] | dict[str, str] | None":
 def check_index(path: Path) -> None:
     """Say how to make an index, where there is none."""
     from ..errors import InvalidInput
-    from ..tables.database import DATABASE
+    from ..store.sqlite.database import DATABASE
 
     if not (path / DATABASE).exists():
         raise InvalidInput(f"There is no index in {path}; make one with: mihash create {path}")
@@ -97,7 +84,7 @@ def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
 
 def _find_key(index: "OnlineIndex", text: str) -> "Key":
     from ..errors import UnknownName
-    from ..tables.keys import readings
+    from ..store.keys import readings
 
     for key in readings(text):
         try:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from .output import duration, note, table
 from .program import command
-from .show import duration, note, table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..index import OnlineIndex
-
-__all__ = ["bench"]
+    from ..index.online_index import OnlineIndex
 
 _LEARNED_ROWS = 4096
 _CHUNK_ROWS = 4096
@@ -76,7 +74,7 @@ class _Clouds:
 
 
 def _learning(folder: str, clouds: _Clouds, bits: int, learner: str) -> Iterator[_Measure]:
-    from ..index import OnlineIndex
+    from ..index.online_index import OnlineIndex
 
     X, y = clouds.draw(_LEARNED_ROWS)
     half = len(X) // 2
@@ -86,7 +84,7 @@ def _learning(folder: str, clouds: _Clouds, bits: int, learner: str) -> Iterator
 
 
 def _serving(folder: str, clouds: _Clouds, bits: int, rows: int) -> Iterator[_Measure]:
-    from ..index import OnlineIndex
+    from ..index.online_index import OnlineIndex
 
     with OnlineIndex.create(folder, bits, "lsh", theta=float("inf")) as index:
         index.add(clouds.draw(_CHUNK_ROWS)[0])

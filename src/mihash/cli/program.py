@@ -9,8 +9,6 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["app", "command", "main", "options", "value_name", "version"]
-
 Command = TypeVar("Command", bound=Callable[..., None])
 
 

@@ -8,8 +8,6 @@ import typer
 from . import app
 from .program import value_name
 
-__all__ = ["reference"]
-
 _WIDTH = 115
 _HEAD = """\
 # The command line

@@ -8,12 +8,13 @@ try:
 except ImportError:
     raise ImportError("mihash.deep needs PyTorch: pip install 'mihash[deep]'.") from None
 
-from . import ranking, tensors, timing
+from . import tensor_ranking as ranking
+from . import tensors, timing
 from .augmentation import Augmentation
 from .classification import ClassificationLoss
 from .dpsh import DPSH, DPSHLoss
 from .dtsh import DTSH, DTSHLoss
-from .history import Epoch, HeldOut
+from .epochs import Epoch, HeldOut
 from .loss import MutualInformationLoss
 from .module_mapping import ModuleMapping
 from .networks import HashNetwork, build_network, network_names, register_network

@@ -8,8 +8,6 @@ from torch import Tensor
 from .. import validation
 from ..errors import InvalidInput
 
-__all__ = ["Augmentation"]
-
 
 @dataclass(frozen=True)
 class Augmentation:

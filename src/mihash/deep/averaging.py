@@ -3,8 +3,6 @@
 import torch
 from torch import nn
 
-__all__ = ["follow"]
-
 
 @torch.no_grad()
 def follow(averaged: nn.Module, network: nn.Module, decay: float) -> None:

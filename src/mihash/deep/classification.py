@@ -10,9 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from .. import validation
 from ..errors import InvalidInput
-from .pairs import check_batch
-
-__all__ = ["ClassificationLoss"]
+from .minibatch import check_batch
 
 
 class ClassificationLoss(nn.Module):

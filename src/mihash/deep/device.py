@@ -4,8 +4,6 @@ import torch
 
 from ..errors import InvalidInput, NotReady
 
-__all__ = ["best_device", "find_device"]
-
 
 def best_device() -> str:
     """Return torch's name for where training is fastest here.

@@ -5,11 +5,9 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .. import validation
-from .linear import LinearLearner
-from .pairs import check_batch, neighbors
+from .linear_fit import LinearLearner
+from .minibatch import check_batch, neighbors
 from .quantization import quantization_error
-
-__all__ = ["DPSH", "DPSHLoss"]
 
 
 class DPSHLoss(nn.Module):

@@ -7,11 +7,9 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from .. import validation
-from .linear import LinearLearner
-from .pairs import check_batch, neighbors
+from .linear_fit import LinearLearner
+from .minibatch import check_batch, neighbors
 from .quantization import quantization_error
-
-__all__ = ["DTSH", "DTSHLoss"]
 
 _TRIPLETS = 1 << 24  # of a minibatch at a time
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-__all__ = ["recorded"]
-
 _STREAMS = "The AccumulateGrad node's stream does not match"  # recording has its own; torch waits for it
 
 

@@ -11,9 +11,7 @@ from torch import Tensor
 
 from .. import validation
 from ..errors import InvalidInput
-from .pairs import check_batch, neighbors
-
-__all__ = ["MutualInformationLoss", "information"]
+from .minibatch import check_batch, neighbors
 
 _ROUNDING = 1e-4
 

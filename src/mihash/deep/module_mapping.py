@@ -20,8 +20,6 @@ from .device import find_device
 from .networks import build_network
 from .tensors import arrays_of, load_arrays
 
-__all__ = ["ModuleMapping"]
-
 _BLOCK = 64
 _ARCHITECTURE = "architecture"
 

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from .. import validation
 from ..errors import InvalidInput, UnknownName
 
-__all__ = ["HashNetwork", "Standardize", "build_network", "network_names", "register_network"]
-
 CIFAR10_MEAN, CIFAR10_STD = (125.3, 123.0, 113.9), (63.0, 62.1, 66.7)
 
 Builder = Callable[..., nn.Module]

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-__all__ = ["quantization_error"]
-
 
 def quantization_error(outputs: Tensor) -> Tensor:
     """Return the mean over items and bits of (sgn(u) - u)^2; the sign of 0 is -1, as bit 0 stands for it.

@@ -5,8 +5,6 @@ from torch import Tensor, nn
 from .. import validation
 from .networks import HashNetwork, Standardize, register_network
 
-__all__ = ["resnet"]
-
 
 def resnet(
     n_bits: int,

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from .. import validation
 from ..errors import InvalidInput
 
-__all__ = ["SCHEDULES", "Schedule"]
-
 SCHEDULES = ("cosine", "linear", "step", "constant")
 
 

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ..errors import InvalidInput
 
-__all__ = ["arrays_of", "load_arrays", "load_optimizer", "optimizer_arrays", "packed"]
-
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -9,8 +9,6 @@ from torch import nn
 
 from .. import validation
 
-__all__ = ["device_name", "loss_milliseconds", "milliseconds", "version"]
-
 
 def milliseconds(work: Callable[[], object], device: str | torch.device, repeats: int = 50) -> float:
     """Return the median time of some work on a device, after a warm-up, in milliseconds.

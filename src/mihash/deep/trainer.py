@@ -25,14 +25,12 @@ from ..state import State, read, write
 from .augmentation import Augmentation
 from .averaging import follow
 from .device import find_device
+from .epochs import Epoch, HeldOut
 from .graphs import recorded
-from .history import Epoch, HeldOut
-from .ranking import mean_average_precision
 from .schedule import Schedule
+from .tensor_ranking import mean_average_precision
 from .tensors import arrays_of, load_arrays, load_optimizer, optimizer_arrays, packed
 from .timing import milliseconds
-
-__all__ = ["Trainer"]
 
 OPTIMIZERS = ("sgd", "adamw")
 PRECISIONS = ("auto", "float32", "bfloat16")

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import validation
+from ..batch.batch_method import FIRST, ORDER, Progress
 from ..mapping.network import NetworkMapping
 from ..neighbors import Labels
-from .learner import FIRST, ORDER, DeepLearner, Progress
-
-__all__ = ["VDSH", "Layers", "auxiliary_targets", "fit_layer"]
-
+from .torch_method import DeepLearner
 
 _TINY = 1e-6
 

@@ -5,8 +5,6 @@ from torch import nn
 from .. import validation
 from .networks import HashNetwork, Standardize, register_network
 
-__all__ = ["vggf"]
-
 IMAGENET_MEAN = (123.68, 116.78, 103.94)
 
 

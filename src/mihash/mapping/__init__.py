@@ -4,8 +4,8 @@ Learners produce mappings; only mappings encode. A mapping never changes once it
 Sec. 3.1 is simply a reference to one. One kind, one file.
 """
 
-from .base import HashMapping
 from .forest import ForestMapping
+from .hash_mapping import HashMapping
 from .kernel import GaussianKernel, KernelMapping
 from .kinds import mapping_from_state
 from .linear import LinearMapping

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import InvalidInput
 from ..kernels import jit
-from .base import HashMapping, Matrix
-
-__all__ = ["ForestMapping"]
+from .hash_mapping import HashMapping
+from .sums import Matrix
 
 _LARGEST = np.finfo(np.float32).max
 

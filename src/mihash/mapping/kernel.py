@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 from . import sums
-from .base import HashMapping, Matrix, frozen
+from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
-
-__all__ = ["GaussianKernel", "KernelMapping"]
+from .sums import Matrix
 
 
 class KernelMapping(HashMapping):

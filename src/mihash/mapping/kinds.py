@@ -4,15 +4,13 @@ from collections.abc import Callable
 
 from ..errors import CorruptStore
 from ..state import State
-from .base import HashMapping
 from .forest import ForestMapping
+from .hash_mapping import HashMapping
 from .kernel import KernelMapping
 from .linear import LinearMapping
 from .module import module_mapping
 from .network import NetworkMapping
 from .normalized import NormalizedMapping
-
-__all__ = ["KINDS", "mapping_from_state"]
 
 KINDS: dict[str, Callable[..., HashMapping]] = {
     cls.kind: cls for cls in (LinearMapping, KernelMapping, ForestMapping)

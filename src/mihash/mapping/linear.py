@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
-from .base import HashMapping, Matrix, frozen
+from .hash_mapping import HashMapping, frozen
 from .signs import LinearSigns
-
-__all__ = ["LinearMapping"]
+from .sums import Matrix
 
 
 class LinearMapping(HashMapping):

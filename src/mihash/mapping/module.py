@@ -5,9 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .base import HashMapping
-
-__all__ = ["module_mapping"]
+from .hash_mapping import HashMapping
 
 
 def module_mapping(**arrays: NDArray[Any]) -> HashMapping:

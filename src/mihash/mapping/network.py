@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import InvalidInput
 from . import sums
-from .base import HashMapping, Matrix, frozen
+from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
-
-__all__ = ["NetworkMapping"]
+from .sums import Matrix
 
 
 def _relu(X: Matrix) -> Matrix:

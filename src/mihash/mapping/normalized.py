@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidInput
 from ..state import State
 from . import sums
-from .base import HashMapping, Matrix, frozen
+from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
 from .signs import LinearSigns
-
-__all__ = ["NormalizedMapping", "normalize"]
+from .sums import Matrix
 
 _FAR = 30.0  # a centre so many times the spread away costs digits and time, unless it is subtracted first
 

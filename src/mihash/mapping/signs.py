@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ..kernels import jit, jit_reordering
 from .sums import Matrix
 
-__all__ = ["LinearSigns"]
-
 _SLICE = 1024  # features of one product: gamma grows with their number, and so does what is summed again
 _UNIT_32, _UNIT_64 = 2.0**-24, 2.0**-53
 _SMALLEST = 2.0**-126  # products below it lose digits, or all of them on processors that flush them to 0

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ..kernels import jit
 
-__all__ = ["Matrix", "lengths", "over_rows", "product", "to_unit_length"]
-
 Matrix = NDArray[np.float32]
 
 

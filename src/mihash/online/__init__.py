@@ -5,13 +5,13 @@
 
 from ..errors import UnknownName
 from .adapthash import AdaptHash
-from .base import OnlineLearner
-from .given import Given
+from .external import Given
 from .hcoh import HCOH
 from .hmoh import HMOH
 from .lsh import LSH
 from .mihash import MIHash
 from .okh import OKH
+from .online_learner import OnlineLearner
 from .osh import OSH
 from .refit import Refit
 from .sketchhash import SketchHash

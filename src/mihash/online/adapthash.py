@@ -14,10 +14,8 @@ from ..kernels import jit_reordering
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
-from .pairs import checked_share, loss_margin, similar_pairs
-
-__all__ = ["AdaptHash"]
+from .online_learner import OnlineLearner, hyperplanes
+from .similar_pairs import checked_share, loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Doubles = NDArray[np.float64]

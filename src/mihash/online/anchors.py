@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from ..mapping import GaussianKernel, KernelMapping
 from ..state import State
 
-__all__ = ["Anchors"]
-
 Matrix = NDArray[np.float32]
 
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from ..state import State
 
-__all__ = ["MOST_CLASSES", "Codebook", "hadamard_column"]
-
 Signs = NDArray[np.int8]
 
 MOST_CLASSES = 65_536  # the columns of the largest Hadamard matrix

@@ -14,10 +14,8 @@ from ..kernels import jit_reordering
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
 from .codewords import MOST_CLASSES, Codebook
-
-__all__ = ["HCOH"]
+from .online_learner import OnlineLearner, hyperplanes
 
 Matrix = NDArray[np.float32]
 

@@ -16,10 +16,8 @@ from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .anchors import Anchors
-from .base import OnlineLearner, hyperplanes
 from .codewords import MOST_CLASSES, Codebook
-
-__all__ = ["HMOH"]
+from .online_learner import OnlineLearner, hyperplanes
 
 Matrix = NDArray[np.float32]
 

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
-
-__all__ = ["LSH"]
+from .online_learner import OnlineLearner, hyperplanes
 
 
 class LSH(OnlineLearner):

@@ -18,10 +18,8 @@ from ..kernels import jit_reordering
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
+from .online_learner import OnlineLearner, hyperplanes
 from .whitening import Whitening
-
-__all__ = ["MIHash"]
 
 Matrix = NDArray[np.float32]
 Flags = NDArray[np.uint8]

@@ -15,10 +15,8 @@ from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .anchors import Anchors
-from .base import OnlineLearner, hyperplanes
-from .pairs import checked_share, loss_margin, similar_pairs
-
-__all__ = ["OKH"]
+from .online_learner import OnlineLearner, hyperplanes
+from .similar_pairs import checked_share, loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Flags = NDArray[np.bool_]

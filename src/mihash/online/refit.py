@@ -13,9 +13,7 @@ from ..errors import InvalidInput
 from ..mapping import HashMapping, LinearMapping, mapping_from_state
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
-
-__all__ = ["Refit"]
+from .online_learner import OnlineLearner, hyperplanes
 
 _BLOCK = 100
 

@@ -17,9 +17,7 @@ from ..errors import InvalidInput
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
-from .base import OnlineLearner, hyperplanes
-
-__all__ = ["SketchHash"]
+from .online_learner import OnlineLearner, hyperplanes
 
 Matrix = NDArray[np.float64]
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from ..mapping import sums
 from ..state import State
 
-__all__ = ["Whitening"]
-
 Matrix = NDArray[np.float32]
 
 _MAX_ROWS = 2048

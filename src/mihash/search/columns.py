@@ -12,20 +12,6 @@ from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
 
-__all__ = [
-    "EVERY",
-    "Bitmap",
-    "Columns",
-    "Contiguous",
-    "Queries",
-    "as_bitmap",
-    "as_codes",
-    "as_columns",
-    "contiguous",
-    "empty_columns",
-    "n_live",
-]
-
 Columns = NDArray[Any]
 """Codes (n, n_words) of uint32 or uint64, column by column in memory."""
 

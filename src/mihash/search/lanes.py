@@ -10,8 +10,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "below", "distance", "lowest"]
-
 LANES = 64
 _I32 = ir.IntType(32)
 

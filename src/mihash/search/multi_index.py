@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
 from . import scan
+from .candidates import ID_BITS, Found, joined, split_ranks
 from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
-from .found import ID_BITS, Found, joined, split_ranks
 from .lanes import LANES, below, distance, lowest
-from .threads import in_threads, tiles
-
-__all__ = ["BUCKET_CODE", "NEIGHBOR", "PROBE", "MultiIndex", "occupancy", "work"]
+from .parallel import in_threads, tiles
 
 # What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
 PROBE = 500  # to open a bucket

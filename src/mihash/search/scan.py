@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
+from .candidates import ID_BITS, Found, joined, split_ranks
 from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
-from .found import ID_BITS, Found, joined, split_ranks
 from .lanes import LANES, below, distance, lowest
-from .threads import TILE, in_threads, tiles
-
-__all__ = ["nearest", "within"]
+from .parallel import TILE, in_threads, tiles
 
 _FEW = 16  # a share of the codes below which a threshold soon passes over most of them
 _BLOCK_BYTES = 16_384

@@ -13,11 +13,9 @@ import numpy as np
 
 from .. import validation
 from . import scan
+from .candidates import Found
 from .columns import Bitmap, Columns, n_live
-from .found import Found
 from .multi_index import NEIGHBOR, MultiIndex, occupancy, work
-
-__all__ = ["Method", "Searcher", "as_method"]
 
 Method = Literal["auto", "scan", "multi-index"]
 

@@ -10,16 +10,14 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from ..errors import MIHashError
-from . import asking, care, control, items, learned
-from .gate import Gate
-from .pages import add_pages
+from . import control_routes, health_routes, history_routes, item_routes, search_routes
+from .access import Gate
+from .openapi import openapi
+from .page_routes import add_pages
 from .problems import Problem, handle
 from .service import Service
-from .told import openapi
 
-__all__ = ["create_app"]
-
-_PARTS = (items, asking, learned, control, care)
+_PARTS = (item_routes, search_routes, history_routes, control_routes, health_routes)
 
 
 def create_app(service: Service) -> FastAPI:

@@ -14,8 +14,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .problems import Problem, answer, busy
 from .service import Service
 
-__all__ = ["connection_class"]
-
 _log = logging.getLogger("mihash.service.http")
 _log.setLevel(logging.ERROR)  # what clients do wrong, or ask for in vain, is told to them
 _ALWAYS = ("/v1/events", "/health", "/ready")  # who listens has a limit of its own

@@ -12,8 +12,6 @@ from starlette.responses import Response
 
 from ..errors import InvalidInput
 
-__all__ = ["ANY", "Cors"]
-
 ANY = "*"
 _METHODS = "GET, HEAD, POST, DELETE"
 _SENT = "Authorization, Content-Type, Last-Event-ID"

@@ -10,14 +10,12 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..index import OnlineIndex
-from .answers import to_json
+from ..index.online_index import OnlineIndex
 from .problems import Problem, busy
+from .responses import to_json
 
 if TYPE_CHECKING:
     from .service import Service
-
-__all__ = ["Feed"]
 
 _TICK_S, _TICKS_OF_STATS = 0.25, 4
 _AT_ONCE = 200

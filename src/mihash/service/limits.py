@@ -5,9 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .. import validation
-from ..tables.filters import MAX_CONDITIONS
-
-__all__ = ["Limits"]
+from ..store.filters import MAX_CONDITIONS
 
 MiB = 1 << 20
 

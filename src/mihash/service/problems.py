@@ -21,9 +21,7 @@ from ..errors import (
     StoreLocked,
     UnknownName,
 )
-from .wording import worded
-
-__all__ = ["CODES", "Problem", "answer", "busy", "handle", "problem_of"]
+from .messages import worded
 
 CODES = {
     "invalid_input": "the request breaks a rule; nothing was changed",

@@ -12,14 +12,12 @@ from typing import Any, Self
 import uvicorn
 
 from ..errors import InvalidInput, StoreError
-from ..index import OnlineIndex
+from ..index.online_index import OnlineIndex
+from .access import is_loopback
 from .app import create_app
 from .connections import connection_class
-from .gate import is_loopback
 from .limits import Limits
 from .service import Background, Service
-
-__all__ = ["Running", "bind", "read_token", "serve"]
 
 _KEEP_ALIVE_S = 30
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
@@ -171,7 +169,7 @@ class Running:
     Examples
     --------
     >>> import tempfile, mihash
-    >>> from mihash.client import Client
+    >>> from mihash.service.client import Client
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Running(lambda: mihash.OnlineIndex.create(folder.name, n_bits=16)) as service:
     ...     with Client(service.url) as client:

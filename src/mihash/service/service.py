@@ -11,18 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..index import OnlineIndex
-from ..tables.database import DATABASE
-from ..tables.keys import Key
-from .bodies import Bodies, Body
+from ..index.online_index import OnlineIndex
+from ..store.keys import Key
+from ..store.sqlite.database import DATABASE
 from .cors import Cors
 from .events import Feed
 from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
-from .rooms import Room
-
-__all__ = ["Background", "Service"]
+from .request_bodies import Bodies, Body
+from .workers import Room
 
 Result = TypeVar("Result")
 Work = Callable[[OnlineIndex], Result]

@@ -1,0 +1,134 @@
+"""What commands print: tables and JSON lines on the standard output, progress and notes on the standard error."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import isfinite, isnan
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..io.ingest import Progress
+
+_NAME_WIDTH = 24
+
+
+def say(text: str) -> None:
+    """Print a result."""
+    typer.echo(text)
+
+
+def note(text: str) -> None:
+    """Print what is not a result, where it does not get into a pipe."""
+    typer.echo(text, err=True)
+
+
+def json_line(value: Mapping[str, Any]) -> None:
+    """Print an object as one line of JSON."""
+    typer.echo(json_text(value))
+
+
+def json_text(value: Mapping[str, Any] | None) -> str:
+    """Return an object as JSON, nothing for None; NaN becomes null and infinity a text, which JSON has not."""
+    if value is None:
+        return ""
+    plain = {name: _finite(each) if isinstance(each, float) else each for name, each in value.items()}
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(number: float) -> float | str | None:
+    return number if isfinite(number) else None if isnan(number) else str(number)
+
+
+def table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Print a table; each column has a name and is justified ``"left"`` or ``"right"``."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = Table(title=title, title_justify="left")
+    for name, justify in columns.items():
+        shown.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(escape(cell) for cell in row))
+    Console().print(shown)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with what it counts.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def size(n_bytes: float) -> str:
+    """Return a number of bytes for people.
+
+    Examples
+    --------
+    >>> size(512), size(12_345_678)
+    ('512 B', '12.3 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} B" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people.
+
+    Examples
+    --------
+    >>> duration(0.0123), duration(12.3), duration(3725), duration(1e6), duration(1e9)
+    ('12.3 ms', '12.3 s', '1 h 2 min', '11.6 days', '31.7 years')
+    """
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    days = seconds / 86_400
+    if days < 2:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{days:,.1f} days" if days < 365 else f"{days / 365:,.1f} years"
+
+
+@contextmanager
+def rows_progress() -> "Iterator[Progress]":
+    """Show how far an ingest is, with its rate and the time left; nothing where nobody looks."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> str:
+            speed = task.finished_speed or task.speed
+            return "" if speed is None else f"{speed:,.0f} rows/s"
+
+    console = Console(stderr=True)
+    count = TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right")
+    rate, left = Rate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
+    columns = (TextColumn("{task.description}"), BarColumn(None), count, rate, left)
+    with Progress(*columns, console=console, disable=not console.is_terminal, expand=True) as bars:
+        tasks: dict[tuple[str, str], TaskID] = {}
+
+        def tell(what: str, source: str, done: int, total: int | None) -> None:
+            known = total or done
+            if (what, source) not in tasks:
+                name = PurePath(source).name
+                short = name if len(name) <= _NAME_WIDTH else f"{name[: _NAME_WIDTH - 3]}..."
+                tasks[what, source] = bars.add_task(escape(f"{what} {short}"), total=known, completed=done)
+            bars.update(tasks[what, source], completed=done, total=known)
+
+        yield tell

@@ -1,0 +1,182 @@
+"""Parquet files through pyarrow, a few thousand rows at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput, NotReady
+from .layout import Columns, Kind, lay_out
+from .row_chunks import Rows, Source, check_finite, chunk_rows
+from .values import as_labels, as_metadata
+
+_READ_BYTES = 1 << 20  # how much of a column is read ahead; without it a row group is held as a whole
+
+
+class ParquetSource(Source):
+    """Rows of a Parquet file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    wanted
+        The columns that the user names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "mine.parquet")
+    ...     pa.parquet.write_table(pa.table({"id": ["a", "b"], "emb": [[0.5, 1.0], [2.0, 3.0]]}), file)
+    ...     rows, = ParquetSource(file, Columns()).rows()
+    >>> rows.X.tolist(), rows.keys
+    ([[0.5, 1.0], [2.0, 3.0]], ['a', 'b'])
+    """
+
+    def __init__(self, path: Path, wanted: Columns) -> None:
+        try:
+            import pyarrow  # type: ignore[import-untyped]
+            import pyarrow.parquet  # type: ignore[import-untyped]
+        except ImportError:
+            raise NotReady(
+                f"{path} is a Parquet file; reading it needs pyarrow: pip install 'mihash[arrow]'."
+            ) from None
+        self.name, self._path, self._arrow = str(path), path, pyarrow
+        with self._opened() as store:
+            kinds = {field.name: self._kind(field.type) for field in store.schema_arrow}
+            sizes = [store.metadata.row_group(i).num_rows for i in range(store.metadata.num_row_groups)]
+        self._ends = np.cumsum([0, *sizes])
+        self.n_rows = int(self._ends[-1])
+        if not self.n_rows:
+            raise InvalidInput(f"{path} is empty: it has no rows. Give a file with vectors.")
+        self._layout = lay_out(self.name, kinds, wanted)
+        self.note = self._layout.note
+        self.has_labels = self._layout.label is not None
+        self._width: int | None = None if self._layout.whole else len(self._layout.vector)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
+        """Yield the rows from ``start`` up to ``stop``, in chunks."""
+        total = self.n_rows or 0
+        stop = total if stop is None else min(stop, total)
+        if start >= stop:
+            return
+        begin = int(np.searchsorted(self._ends, start, side="right")) - 1
+        end = int(np.searchsorted(self._ends, stop, side="left"))
+        first = int(self._ends[begin])
+        with self._opened() as store:
+            if self._width is None:
+                self._width = self._first_width(store)
+            batches = store.iter_batches(chunk_rows(self._width), range(begin, end), columns=self._layout.used)
+            for batch in batches:
+                part = batch.slice(max(0, start - first), max(0, stop - max(start, first)))
+                if len(part):
+                    yield self._rows(max(start, first), part)
+                first += len(batch)
+
+    def _first_width(self, store: Any) -> int:
+        batch = next(store.iter_batches(1, columns=self._layout.used))
+        return int(self._matrix(0, batch, self._layout.vector[0], None).shape[1])
+
+    def _rows(self, first: int, batch: Any) -> Rows:
+        layout = self._layout
+        with np.errstate(over="ignore"):
+            if layout.whole:
+                X = self._matrix(first, batch, layout.vector[0], self._width)
+            else:
+                X = np.column_stack([self._numbers(first, batch, name) for name in layout.vector])
+            X = np.ascontiguousarray(X, dtype=np.float32)
+        check_finite(self.name, X, first)
+        y = keys = metadata = None
+        if layout.label is not None:
+            y = as_labels(self.name, self._values(batch.column(layout.label), layout.label), first)
+        if layout.key is not None:
+            keys = self._values(self._complete(first, batch, layout.key), layout.key)
+        if layout.metadata:
+            columns = zip(*(self._values(batch.column(name), name) for name in layout.metadata), strict=True)
+            metadata = [
+                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
+                for place, row in enumerate(columns)
+            ]
+        share = (first + len(X)) / self.n_rows if self.n_rows else None
+        return Rows(first, X, y, keys, metadata, share)
+
+    def _matrix(self, first: int, batch: Any, name: str, width: int | None) -> NDArray[Any]:
+        """Return a column of lists as (n, d); every row must have one, and all of one length."""
+        column = self._complete(first, batch, name)
+        sizes = np.array([column.type.list_size] * len(column)) if self._is_fixed(column.type) else None
+        if sizes is None:
+            offsets = column.offsets.to_numpy()
+            sizes = np.diff(offsets)
+        wanted = int(sizes[0]) if width is None else width
+        other = np.flatnonzero(sizes != wanted)
+        if len(other):
+            raise InvalidInput(
+                f"{self.name}: row {first + other[0]} has a vector of {sizes[other[0]]} numbers in {name!r}, "
+                f"and row 0 one of {wanted}. Remove or repair it."
+            )
+        if not wanted:
+            raise InvalidInput(f"{self.name}: the vectors in {name!r} are empty. Give a file with vectors.")
+        values = column.flatten()
+        if values.null_count:
+            row = first + np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0] // wanted
+            raise InvalidInput(f"{self.name}: row {row} lacks a number in {name!r}. Remove or repair it.")
+        found: NDArray[Any] = values.to_numpy(zero_copy_only=False).reshape(len(column), wanted)
+        return found
+
+    def _values(self, column: Any, name: str) -> list[Any]:
+        """Return a column as Python's values; times to the nanosecond, which Python has not, as text."""
+        types = self._arrow.types
+        if (types.is_timestamp(column.type) or types.is_time(column.type)) and column.type.unit == "ns":
+            texts = column.cast(self._arrow.string()).to_pylist()
+            return [None if text is None else text.replace(" ", "T", 1) for text in texts]
+        try:
+            found: list[Any] = column.to_pylist()
+        except ValueError as error:
+            raise InvalidInput(
+                f"{self.name}: the column {name!r} is {column.type}, which cannot be stored. Leave it out, or "
+                "make it text."
+            ) from error
+        return found
+
+    def _numbers(self, first: int, batch: Any, name: str) -> NDArray[Any]:
+        found: NDArray[Any] = self._complete(first, batch, name).to_numpy(zero_copy_only=False)
+        return found
+
+    def _complete(self, first: int, batch: Any, name: str) -> Any:
+        column = batch.column(name)
+        if column.null_count:
+            row = first + np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0]
+            raise InvalidInput(f"{self.name}: row {row} has nothing in the column {name!r}. Remove or repair it.")
+        return column
+
+    def _kind(self, kind: Any) -> Kind:
+        types = self._arrow.types
+        if types.is_integer(kind) or types.is_floating(kind):
+            return "number"
+        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        return "list" if lists and self._kind(kind.value_type) == "number" else "other"
+
+    def _is_fixed(self, kind: Any) -> bool:
+        return bool(self._arrow.types.is_fixed_size_list(kind))
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Open the file; whatever damage shows meanwhile is told as such."""
+        damage = (self._arrow.ArrowException, OSError, ValueError, KeyError)
+        try:
+            with self._arrow.parquet.ParquetFile(
+                self._path, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True
+            ) as store:
+                yield store
+        except (InvalidInput, FileNotFoundError):
+            raise
+        except damage as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InvalidInput(
+                f"{self.name} is damaged, cut short or not a Parquet file ({reason}). Copy or make it again."
+            ) from error

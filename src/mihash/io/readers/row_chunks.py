@@ -1,0 +1,93 @@
+"""Rows of a source, a chunk at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import validation
+from ...errors import InvalidInput
+
+_CHUNK_ROWS = 1024
+_CHUNK_NUMBERS = 1 << 22
+
+
+class Rows(NamedTuple):
+    """Consecutive rows of a source.
+
+    Attributes
+    ----------
+    first
+        The number of the first one, from 0.
+    X
+        Vectors (n, d), finite.
+    y
+        Labels, None where no column of labels was named.
+    keys, metadata
+        One for each row, None where no column was named.
+    share
+        How much of the source has been read with these rows, 0 to 1; None where that is not known.
+    """
+
+    first: int
+    X: NDArray[np.float32]
+    y: NDArray[Any] | None = None
+    keys: list[Any] | None = None
+    metadata: list[dict[str, Any]] | None = None
+    share: float | None = None
+
+
+class Source(ABC):
+    """Something that rows are read from.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    note
+        Which columns were guessed and which are not used; empty where there is nothing to say.
+    n_rows
+        How many rows it has, None where only reading would tell.
+    repeatable
+        Whether `rows` can start anywhere, any number of times; a stream goes on where it stands.
+    has_labels
+        Whether its rows come with labels.
+    """
+
+    name: str
+    note: str = ""
+    n_rows: int | None = None
+    repeatable: bool = True
+    has_labels: bool = False
+
+    @abstractmethod
+    def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
+        """Yield the rows from ``start`` up to ``stop``, in chunks."""
+
+
+def chunk_rows(n_features: int) -> int:
+    """Return how many rows are read at a time: 1,024, fewer where they are wide.
+
+    Examples
+    --------
+    >>> chunk_rows(128), chunk_rows(100_000)
+    (1024, 41)
+    """
+    return max(1, min(_CHUNK_ROWS, _CHUNK_NUMBERS // max(1, n_features)))
+
+
+def check_finite(source: str, X: NDArray[np.float32], first: int, lines: Sequence[int] | None = None) -> None:
+    """Refuse vectors that are not finite or too long, naming the row, and where they are known its line."""
+    try:
+        validation.finite("vector", X, first)
+    except InvalidInput as error:
+        with np.errstate(over="ignore", invalid="ignore"):
+            worst = np.flatnonzero(~np.isfinite(X).all(axis=1))
+        line = f" (line {lines[worst[0]]})" if lines is not None and len(worst) else ""
+        if len(worst):
+            raise InvalidInput(
+                f"{source}: row {first + worst[0]}{line} has a NaN or an infinity. Remove or repair it."
+            ) from error
+        raise InvalidInput(f"{source}: {error}") from error

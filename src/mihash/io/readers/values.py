@@ -1,0 +1,94 @@
+"""Keys, labels and metadata from what a file has in a row."""
+
+import datetime
+import decimal
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import validation
+from ...errors import InvalidInput
+
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+_DECIMAL = re.compile(r"-?(0|[1-9]\d*)?\.?\d+([eE][-+]?\d+)?")
+
+
+def plain_text(text: str) -> Any:
+    """Return what a text in a CSV file stands for: a number where it is written as one, None where it is empty.
+
+    Examples
+    --------
+    >>> [plain_text(text) for text in ("17", "-0.5", "007", "red", "")]
+    [17, -0.5, '007', 'red', None]
+    """
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _DECIMAL.fullmatch(text) and not re.match(r"-?0\d", text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text or None
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a file as metadata: dates as text, decimals as floats, a missing number as None."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    return value
+
+
+def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the metadata of one row, which messages call ``where``; a column of objects gives their fields.
+
+    Examples
+    --------
+    >>> as_metadata({"colour": "red", "more": {"year": 1999, "price": float("nan")}}, "row 0")
+    {'colour': 'red', 'year': 1999, 'price': None}
+    """
+    found: dict[str, Any] = {}
+    for name, value in row.items():
+        for field, each in value.items() if isinstance(value, Mapping) else ((name, value),):
+            if field in found:
+                raise InvalidInput(
+                    f"{where} has {field!r} twice in its metadata, once within an object. Rename one."
+                )
+            found[field] = plain(each)
+    return found
+
+
+def class_number(label: Any) -> Any:
+    """Return a label as a number: a class that is a name gets one made of the name, the same in every file.
+
+    Examples
+    --------
+    >>> class_number("3"), class_number("cat"), class_number(True)
+    (3, 28490760094750, 1)
+    """
+    if isinstance(label, str):
+        if _WHOLE.fullmatch(label):
+            return int(label)
+        return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=6).digest(), "big")
+    return int(label) if isinstance(label, bool) else label
+
+
+def as_labels(source: str, labels: Sequence[Any], first: int) -> NDArray[Any]:
+    """Return the labels of rows as `OnlineIndex.add` takes them."""
+    for place, label in enumerate(labels):
+        if label is None or label == "" or (isinstance(label, float) and not label.is_integer()):
+            what = "no label" if label is None or label == "" or math.isnan(label) else f"the label {label!r}"
+            raise InvalidInput(
+                f"{source}: row {first + place} has {what}; each row needs a whole number or the name of a class. "
+                "Put rows without a label into another file."
+            )
+    try:
+        return validation.labels("label", np.array([class_number(label) for label in labels]), len(labels))
+    except ValueError as error:  # InvalidInput is one
+        raise InvalidInput(f"{source}: rows {first} to {first + len(labels) - 1}: {error}") from error

@@ -1,0 +1,56 @@
+"""What methods that learn from pairs share: which pairs are similar, and the margin of the Hamming loss."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import validation
+from ..errors import InvalidInput
+from ..reservoir import Reservoir
+
+Matrix = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+
+def checked_share(name: str, value: Any) -> float:
+    """Return ``value`` as a number from 0 to 1.
+
+    >>> checked_share("alpha", 1.5)
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `alpha` must be a number from 0 to 1; got 1.5.
+    """
+    share = validation.number(name, value, minimum=0)
+    if share > 1:
+        raise InvalidInput(f"`{name}` must be a number from 0 to 1; got {value!r}.")
+    return share
+
+
+def loss_margin(alpha: float, n_bits: int) -> float:
+    """Return alpha b, free of the last bit's rounding: that would make a loss of nothing cost a whole bit.
+
+    >>> 10 - (1 - 0.9) * 10, loss_margin(0.9, 10)
+    (9.0, 9.0)
+    >>> 1 - (1 - 0.9) * 10 > 0, 1 - (10 - loss_margin(0.9, 10)) > 0
+    (True, False)
+    """
+    return round(alpha * n_bits, 9)
+
+
+def similar_pairs(X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir) -> Flags:
+    """Return for rows (0, 1), (2, 3), ... whether they are neighbours; nothing as long as that is not known.
+
+    The last of an odd number of rows has no partner and is left out.
+
+    Examples
+    --------
+    >>> X = np.zeros((5, 1), dtype=np.float32)
+    >>> similar_pairs(X, np.array([1, 1, 1, 2, 2]), Reservoir(2))
+    array([ True, False])
+    """
+    rule = reservoir.neighborhood_for(X, y)
+    if rule is None or len(X) < 2:
+        return np.zeros(0, dtype=np.bool_)
+    first, second = slice(0, len(X) - 1, 2), slice(1, None, 2)
+    labels = (None, None) if y is None else (y[first], y[second])
+    return rule.between(X[first], labels[0], X[second], labels[1]).diagonal().copy()

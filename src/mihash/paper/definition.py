@@ -1,0 +1,426 @@
+"""What an experiment is: a table or figure of the paper as a small TOML file, checked when it is read.
+
+A definition names data sets, methods, code lengths, thresholds and intervals; `Definition.runs` spells them out,
+one run for each combination and trial, and `Definition.fits` does so for batch methods.
+"""
+
+import math
+import shlex
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from .. import validation
+from ..batch import lacking, method_class, method_names
+from ..errors import InvalidInput, StoreError, UnknownName
+from ..online import learner_class
+from .results import root_and_seed
+from .runs import Fit, Run
+from .setting2.recipes import RECIPES, Training
+from .sources import DATASETS, Source, check_dataset, find_source, is_file, needs_folder
+
+DEFINITIONS = Path(__file__).parent / "definitions"
+_PARAMETERS = "parameters.toml"
+_DRAWS = {
+    "online": ("curves", "thetas", "intervals", "times", "reservoirs"),
+    "correlation": ("correlation",),
+    "distributions": ("distributions",),
+    "batch": ("lengths", "training"),
+    "images": ("end-to-end",),
+}
+_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs")
+_OF_FITS = ("n_features", "once", "scales")
+_OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
+_NOT_OBEYED = {
+    "online": _OF_FITS,
+    "correlation": ("methods", *_OF_RUNS),
+    "distributions": _OF_RUNS,
+    "batch": _OF_TRIGGERS,
+    "images": (*_OF_TRIGGERS, "n_features", "once"),
+}
+_AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
+_NO_KEYS = ("name", "typed", "data")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A table or a figure.
+
+    Attributes
+    ----------
+    name
+        The file's name without its ending.
+    title
+        What it shows, for a person.
+    kind
+        ``"online"``: streams under triggers; ``"correlation"``: MI against ranking measures on random mappings;
+        ``"distributions"``: distances before and after learning; ``"batch"``: batch methods fitted to part of the
+        stream; ``"images"``: networks trained end to end.
+    draws
+        What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
+        ``"correlation"``, ``"distributions"``, ``"lengths"`` (mAP by code length), ``"training"`` (its time) or
+        ``"end-to-end"``.
+    datasets, methods, bits
+        What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
+        three, or the path of a file, which is used whole at every scale.
+    thetas
+        Thresholds of the trigger.
+    fixed
+        Whether the fixed rate is run too.
+    intervals
+        Update intervals in units of the protocol's.
+    reservoirs
+        Reservoir sizes in units of the protocol's.
+    trials
+        How many random divisions and orders.
+    parameters
+        Arguments of methods, by method, that come before those that were tuned. A batch method may have a list of
+        them, and is fitted with each.
+    once
+        Methods that are fitted in the first trial alone, for what they cost.
+    n_features
+        To how many dimensions batch methods have their features brought; 0 leaves them alone.
+    scales
+        What is else at a scale: `bits`, `trials`, `n_features`, and arguments of methods in `parameters`.
+    typed
+        What stands after ``mihash reproduce`` for it; nothing stands for its name.
+    data
+        The folder of features that was given, which the command for missing results names.
+    """
+
+    name: str
+    title: str
+    kind: str
+    draws: str
+    datasets: tuple[str, ...] = DATASETS
+    methods: tuple[str, ...] = ()
+    bits: tuple[int, ...] = (32,)
+    thetas: tuple[float, ...] = (0.0,)
+    fixed: bool = True
+    intervals: tuple[float, ...] = (1.0,)
+    reservoirs: tuple[float, ...] = (1.0,)
+    trials: int = 3
+    parameters: dict[str, Any] = field(default_factory=dict)
+    once: tuple[str, ...] = ()
+    n_features: int = 0
+    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
+    typed: tuple[str, ...] = field(default=(), compare=False)
+    data: Path | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        if not isinstance(self.title, str) or not self.title.strip():
+            raise InvalidInput(f"`title` must be a text; got {self.title!r}.")
+        validation.choice("kind", self.kind, tuple(_DRAWS))
+        validation.choice(f"draws` of the kind `{self.kind}", self.draws, _DRAWS[self.kind])
+        if not isinstance(self.fixed, bool):
+            raise InvalidInput(f"`fixed` must be true or false; got {self.fixed!r}.")
+        validation.integer("trials", self.trials, minimum=1)
+        validation.integer("n_features", self.n_features, minimum=0)
+        self._check_lists()
+        if not isinstance(self.parameters, dict):
+            raise InvalidInput(f"`parameters` must be a table for each method; got {self.parameters!r}.")
+        for key, methods in (("parameters", tuple(self.parameters)), ("once", self.once)):
+            for method in methods:
+                if method not in self.methods:
+                    known = ", ".join(self.methods)
+                    raise InvalidInput(f"`{key}` must be of the methods {known}; got some of {method!r}.")
+        for method in self.parameters:
+            for arguments, n_bits in product(self._settings(method), self.bits):
+                check_arguments(method, n_bits, arguments, self.kind)
+        self._check_scales()
+
+    def _check_scales(self) -> None:
+        if not isinstance(self.scales, dict) or not all(isinstance(each, dict) for each in self.scales.values()):
+            raise InvalidInput(f"`scales` must be a table for each scale; got {self.scales!r}.")
+        for scale, changes in self.scales.items():
+            unknown = sorted(set(changes) - set(_AT_A_SCALE))
+            if unknown:
+                raise InvalidInput(
+                    f"`scales.{scale}` must be of {', '.join(_AT_A_SCALE)}; got {', '.join(unknown)}."
+                )
+            self.at(scale)
+
+    def _settings(self, method: str) -> list[dict[str, Any]]:
+        """Return the sets of arguments that a method is run with."""
+        given = self.parameters.get(method, {})
+        return given if isinstance(given, list) and self.kind in ("batch", "images") else [given]
+
+    def at(self, scale: str) -> "Definition":
+        """Return the definition as it is run at a scale.
+
+        Examples
+        --------
+        >>> load_definition("table1").at("smoke").bits, load_definition("table1").at("full").bits
+        ((12, 24), (12, 24, 32, 48))
+        """
+        changes = dict(self.scales.get(scale, {}))
+        if not changes:
+            return self
+        more = changes.pop("parameters", {})
+        given = {
+            method: [arguments | more.get(method, {}) for arguments in self._settings(method)]
+            for method in {**self.parameters, **more}
+        }
+        lists: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()
+        }
+        return replace(self, parameters=given, scales={}, **lists)
+
+    def _check_lists(self) -> None:
+        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "once"):
+            if not isinstance(getattr(self, key), tuple | list):
+                raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
+        for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
+            if not getattr(self, key):
+                raise InvalidInput(f"`{key}` must not be empty for the kind {self.kind!r}; name at least one.")
+        for name in self.datasets:
+            check_dataset(name)
+        for name in self.methods:
+            if not isinstance(name, str):
+                raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")
+            if self.kind == "images":
+                validation.choice("methods", name, tuple(RECIPES))
+            elif self.kind != "batch":
+                learner_class(name)
+            elif name not in method_names():
+                method_class(name)  # which says so
+        for n_bits in self.bits:
+            validation.integer("bits", n_bits, minimum=1)
+        for theta in self.thetas:
+            validation.number("thetas", theta, finite=False)
+        for value in (*self.intervals, *self.reservoirs):
+            validation.number("intervals and reservoirs", value, above=0)
+        for key in ("methods", "bits", "thetas", "intervals", "reservoirs"):
+            values = getattr(self, key)
+            if len(set(values)) < len(values):
+                raise InvalidInput(f"`{key}` must not name a value twice; got {list(values)}.")
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The data sets, each once; files are read for it."""
+        return tuple({source.name: source for source in map(find_source, self.datasets)}.values())
+
+    @property
+    def cases(self) -> tuple[tuple[Source, str], ...]:
+        """The pairs of data set and method that can be run: none without the labels that a method needs."""
+        return tuple(
+            (source, method)
+            for source, method in product(self.sources, self.methods)
+            if source.has_labels or not self._needs_labels(method)
+        )
+
+    def _needs_labels(self, method: str) -> bool:
+        if self.kind == "images":
+            return True
+        if self.kind != "batch":
+            return learner_class(method).needs_labels
+        return lacking(method) is not None or method_class(method).needs_labels
+
+    def on(self, datasets: Sequence[str]) -> "Definition":
+        """Return the same experiment on other data sets, which its title then names.
+
+        Examples
+        --------
+        >>> print(load_definition("table4").on(["labelme", "data/mine.npz"]).title)
+        Table 4: theta on CIFAR-10, 32 bits; here on labelme, mine.npz
+        """
+        names = ", ".join(Path(name).name for name in datasets)
+        return replace(
+            self,
+            datasets=tuple(datasets),
+            title=f"{self.title}; here on {names}",
+            typed=(*(self.typed or (self.name,)), *(word for name in datasets for word in ("--dataset", name))),
+        )
+
+    def command(self, results: Path, scale: str) -> str:
+        """Return what to type for its results.
+
+        The seed is that of the folder, which `mihash.paper.results.seeded` named after it.
+
+        Examples
+        --------
+        >>> load_definition("table4").command(Path("results"), "small")
+        'mihash reproduce table4 --scale small'
+        >>> load_definition("table4").on(["mine.npz"]).command(Path("/tmp/r"), "own")
+        'mihash reproduce table4 --dataset mine.npz --results /tmp/r'
+        >>> load_definition("table4").command(Path("results/seed-3"), "small")
+        'mihash reproduce table4 --scale small --seed 3'
+        """
+        only_files = all(map(is_file, self.datasets))
+        return reproduce_command(self.typed or (self.name,), results, None if only_files else scale, self.data)
+
+    def runs(self, parameters: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Run]:
+        """Yield every run; ``parameters`` holds each method's arguments by data set."""
+        if self.kind != "online":
+            return
+        rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
+        for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
+            chosen = {
+                **tuned_arguments(parameters, method, source.name, n_bits),
+                **self.parameters.get(method, {}),
+            }
+            for share, every, theta in product(self.reservoirs, self.intervals, rules):
+                arguments = tuple(sorted(chosen.items()))
+                timed = self.draws == "times"
+                yield Run(source.name, method, arguments, n_bits, trial, share, theta, every, timed)
+
+    def fits(self) -> Iterator[Fit]:
+        """Yield every batch method that is fitted."""
+        if self.kind != "batch":
+            return
+        for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
+            if trial == 0 or method not in self.once:
+                for arguments in self._settings(method):
+                    chosen = tuple(sorted(arguments.items()))
+                    yield Fit(source.name, method, chosen, n_bits, trial, self.n_features)
+
+    def trainings(self) -> Iterator[Training]:
+        """Yield every network that is trained, those next to one another that are warmed up alike."""
+        if self.kind != "images" or "cifar10" not in self.datasets:  # a file has features, and no images
+            return
+        for trial, n_bits, method in product(range(self.trials), self.bits, self.methods):
+            for arguments in self._settings(method):
+                yield Training(method, n_bits, trial, RECIPES[method].with_arguments(arguments))
+
+
+def definition_names() -> list[str]:
+    """Return the names of the experiments that come with the package."""
+    return sorted(file.stem for file in DEFINITIONS.glob("*.toml") if file.name != _PARAMETERS)
+
+
+def reproduce_command(
+    typed: Sequence[str], results: Path, scale: str | None = None, data: Path | None = None
+) -> str:
+    """Return a whole ``mihash reproduce`` command; without a scale it is one for files alone.
+
+    At full scale it names the folder of features, unless ``MIHASH_DATA`` does.
+
+    Examples
+    --------
+    >>> reproduce_command(["--all"], Path("out/seed-1"), "full", Path("features"))
+    'mihash reproduce --all --scale full --data features --results out --seed 1'
+    """
+    words = ["mihash", "reproduce", *typed, *([] if scale is None else ["--scale", scale])]
+    if scale is not None and needs_folder(scale, data):
+        words += ["--data", "FOLDER" if data is None else str(data)]
+    root, seed = root_and_seed(results)
+    words += [] if root == Path("results") else ["--results", str(root)]
+    return shlex.join(words + (["--seed", str(seed)] if seed else []))
+
+
+def check_arguments(method: str, n_bits: int, arguments: Any, kind: str = "online") -> None:
+    """Refuse arguments that a method does not have, or that it refuses; length and seed are not among them.
+
+    Those of a method that cannot be had here, for it needs torch, are looked at where it can.
+
+    Examples
+    --------
+    >>> check_arguments("hmoh", 32, {"rate": 0.5})
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
+    """
+    if not isinstance(arguments, dict):
+        raise InvalidInput(f"`parameters` of {method} must be a table of its arguments; got {arguments!r}.")
+    if kind == "images":
+        RECIPES[method].with_arguments(arguments)
+        return
+    if kind == "batch" and lacking(method):
+        return
+    cls: Any = method_class(method) if kind == "batch" else learner_class(method)
+    known = [name for name in cls(n_bits, seed=0).parameters() if name not in ("n_bits", "seed")]
+    unknown = sorted(set(arguments) - set(known))
+    if unknown:
+        among = f"among {', '.join(known)}" if known else "empty, for it has none"
+        raise InvalidInput(f"`parameters` of {method} must be {among}; got {', '.join(unknown)}.")
+    try:
+        cls(n_bits, seed=0, **arguments)
+    except TypeError as error:
+        raise InvalidInput(f"`parameters` of {method} must be numbers and texts: {error}.") from error
+
+
+def load_definition(path: Path | str) -> Definition:
+    """Read a definition by name, or from a file; unknown keys are refused, and those that its kind does not obey.
+
+    The path of a data file in it is taken from the folder of the definition.
+
+    Examples
+    --------
+    >>> load_definition("table4").methods
+    ('okh', 'osh', 'adapthash', 'sketchhash')
+    """
+    file = Path(path)
+    if file.suffix != ".toml":
+        file = DEFINITIONS / f"{path}.toml"
+        if not file.exists():
+            raise UnknownName(f"There is no experiment {str(path)!r}; known: {', '.join(definition_names())}.")
+    values = _read(file)
+    known_keys = {each.name: each for each in fields(Definition) if each.name not in _NO_KEYS}
+    unknown = sorted(set(values) - set(known_keys))
+    if unknown:
+        raise InvalidInput(
+            f"{file.name} has the unknown keys {', '.join(unknown)}; known: {', '.join(known_keys)}."
+        )
+    missing = [
+        key
+        for key, each in known_keys.items()
+        if each.default is MISSING and each.default_factory is MISSING and key not in values
+    ]
+    if missing:
+        raise InvalidInput(f"{file.name} must have {', '.join(missing)}.")
+    ignored = [key for key in _NOT_OBEYED.get(str(values["kind"]), ()) if key in values]
+    if values["kind"] == "distributions" and values.get("trials") == 1:
+        ignored.remove("trials")  # which is what it makes
+    if ignored:
+        raise InvalidInput(
+            f"{file.name} is of the kind {values['kind']!r}, which knows no {', '.join(ignored)}. Leave them out."
+        )
+    lists: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
+    for key, value in lists.items():
+        if isinstance(getattr(Definition, key, None), tuple) and not isinstance(value, tuple):
+            raise InvalidInput(f"`{key}` in {file.name} must be a list; got {value!r}.")
+    if "datasets" in lists:
+        lists["datasets"] = tuple(str(file.parent / name) if is_file(name) else name for name in lists["datasets"])
+    try:
+        return Definition(name=file.stem, typed=(str(path),), **lists)
+    except InvalidInput as error:
+        raise InvalidInput(f"{file.name}: {error}") from error
+
+
+def load_parameters() -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the arguments that each method has on each data set, where they are not the defaults."""
+    return _read(DEFINITIONS / _PARAMETERS)
+
+
+def tuned_arguments(
+    parameters: dict[str, dict[str, dict[str, Any]]], method: str, dataset: str, n_bits: int
+) -> dict[str, Any]:
+    """Return a method's arguments on a data set; a table named after a code length is for that length alone.
+
+    Examples
+    --------
+    >>> tuned_arguments({"okh": {"labelme": {"C": 1, "alpha": 2, "64": {"C": 3}}}}, "okh", "labelme", 64)
+    {'C': 3, 'alpha': 2}
+    """
+    found = parameters.get(method, {}).get(dataset, {})
+    common = {key: value for key, value in found.items() if not isinstance(value, dict)}
+    own: dict[str, Any] = found.get(str(n_bits), {})
+    return common | own
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"Cannot read {file}: {error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} is not TOML: {error}.") from error
+    for key, value in values.items():
+        if isinstance(value, float) and math.isnan(value):
+            raise InvalidInput(f"`{key}` in {file.name} must be a number; got nan.")
+    return values

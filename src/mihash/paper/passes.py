@@ -1,0 +1,184 @@
+"""One learning pass over a stream, under several triggers at once (Sec. 4.2, App. B.1, D).
+
+What is learned does not depend on the trigger, so one pass serves every theta and every update interval: each
+trigger keeps a snapshot of its own, and retrieval is measured on the table as it would be at that moment.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..loop.blocks import Learning, Moment
+from ..loop.decisions import decide
+from ..loop.quality import Gauge
+from ..mapping import HashMapping
+from ..online import OnlineLearner
+from ..ranking import mean_average_precision
+from ..reservoir import Reservoir
+from ..trigger import Trigger
+from .datasets import Split
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Branch:
+    """What a pass was under one trigger.
+
+    Attributes
+    ----------
+    trigger
+        The rule.
+    snapshot
+        The mapping of its table now.
+    precisions
+        mAP of the table as it was at each checkpoint.
+    updated_at
+        After how many examples the table was updated; the initial table is the 0.
+    gains
+        The gain of each decision that was measured.
+    deciding_s
+        CPU seconds spent on its decisions.
+    """
+
+    trigger: Trigger
+    snapshot: HashMapping
+    precisions: list[float] = field(default_factory=list)
+    updated_at: list[int] = field(default_factory=lambda: [0])
+    gains: list[float] = field(default_factory=list)
+    deciding_s: float = 0.0
+
+    @property
+    def updates(self) -> int:
+        """How often the table was computed, the initial one counted."""
+        return len(self.updated_at)
+
+    @property
+    def area(self) -> float:
+        """The area under the curve: the mean of mAP over the checkpoints (App. B.1)."""
+        return float(np.mean(self.precisions))
+
+    def decide(self, moment: Moment, gauge: Gauge) -> None:
+        """Ask the trigger, or follow the learner's own wish (App. D.2)."""
+        begin = time.process_time()
+        decision = decide(self.trigger, moment, self.snapshot, gauge)
+        if np.isfinite(decision.gain):
+            self.gains.append(decision.gain)
+        if decision.update:
+            self.snapshot = moment.mapping
+            self.updated_at.append(moment.seen)
+        self.deciding_s += time.process_time() - begin
+
+
+@dataclass
+class Pass:
+    """A learning pass: when it was measured, and a branch for each trigger.
+
+    Attributes
+    ----------
+    examples
+        The checkpoints, as numbers of examples.
+    branches
+        One for each trigger, in their order.
+    first, last
+        The mapping before and after learning.
+    learning_s
+        CPU seconds spent on learning and the reservoir.
+    """
+
+    examples: list[int]
+    branches: list[Branch]
+    first: HashMapping
+    last: HashMapping
+    learning_s: float
+
+
+def learn_once(
+    split: Split,
+    learner: OnlineLearner,
+    triggers: Sequence[Trigger],
+    checkpoints: NDArray[np.int64],
+    *,
+    reservoir_size: int,
+    top: int | None = None,
+    seed: int = 0,
+    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
+) -> Pass:
+    """Send the stream of a split through a learner, once, and follow every trigger.
+
+    Parameters
+    ----------
+    split
+        Queries, retrieval set and stream.
+    learner
+        A fresh learner; it is moved.
+    triggers
+        The rules to follow.
+    checkpoints
+        After how many examples retrieval is measured.
+    reservoir_size
+        How many examples of the stream are sampled.
+    top
+        Where the ranking is cut, None for nowhere.
+    seed
+        Seeds the reservoir.
+    progress
+        Called with how many examples of how many are done.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> from mihash.paper.datasets import checkpoints, digits, find_protocol
+    >>> split = find_protocol("digits").split(digits())
+    >>> rules = [mihash.FixedRate(100), mihash.TriggerUpdate(0, 100), mihash.TriggerUpdate(float("inf"), 100)]
+    >>> result = learn_once(split, mihash.online.MIHash(16), rules, checkpoints(1597, 5), reservoir_size=100)
+    >>> [branch.updates for branch in result.branches][::2]
+    [16, 1]
+    """
+    learning = Learning(learner, Reservoir(reservoir_size, seed))
+    X, y = learning.check(split.X_stream, split.y_stream)
+    learner.start(X.shape[1])
+    first = learner.mapping
+    branches = [Branch(trigger, first) for trigger in triggers]
+    intervals = sorted({trigger.interval for trigger in triggers})
+    gauge = Gauge(n_mappings=len(branches) + 2)
+    measured: dict[str, float] = {}
+    learning_s, done = 0.0, 0
+    for seen in checkpoints.tolist():
+        moments = learning.feed(X[done:seen], None if y is None else y[done:seen], intervals)
+        while True:
+            begin = time.process_time()
+            moment = next(moments, None)
+            learning_s += time.process_time() - begin
+            if moment is None:
+                break
+            for branch in branches:
+                if moment.forced or moment.seen % branch.trigger.interval == 0:
+                    branch.decide(moment, gauge)
+        done = seen
+        for branch in branches:
+            key = branch.snapshot.fingerprint
+            if key not in measured:
+                measured[key] = _precision(split, branch.snapshot, top)
+            branch.precisions.append(measured[key])
+        progress(done, len(X))
+    return Pass(checkpoints.tolist(), branches, first, learning.current, learning_s)
+
+
+def pass_seed(trial: int, seed: int) -> int:
+    """Return what seeds the learner and the reservoir of a trial: another for every trial and seed.
+
+    Examples
+    --------
+    >>> pass_seed(2, seed=0), pass_seed(2, seed=1)
+    (2, 1002)
+    """
+    return trial + 1000 * seed
+
+
+def _precision(split: Split, mapping: HashMapping, top: int | None) -> float:
+    queries, base = mapping.encode_rows(split.X_query), mapping.encode_rows(split.X_base)
+    return mean_average_precision(queries, base, split.relevant, mapping.n_bits, top=top)

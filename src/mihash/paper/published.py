@@ -1,0 +1,97 @@
+"""The paper's own names and numbers, restated in ``paper.json``, and its slips about them."""
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .definition import Definition
+from .runs import Run
+
+PAPER = Path(__file__).with_name("paper.json")
+DATASET_NAMES = {"cifar10": "CIFAR-10", "places205": "Places205", "labelme": "LabelMe"}
+METHOD_NAMES = {
+    "okh": "OKH",
+    "osh": "OSH",
+    "adapthash": "AdaptHash",
+    "sketchhash": "SketchHash",
+    "mihash": "MIHash",
+    "hcoh": "HCOH",
+    "hmoh": "HMOH",
+    "lsh": "LSH",
+    "refit": "Refit",
+    "shk": "SHK",
+    "sdh": "SDH",
+    "fasthash": "FastHash",
+    "itq": "ITQ",
+    "vdsh": "VDSH",
+    "dpsh": "DPSH",
+    "dtsh": "DTSH",
+}
+
+
+def dataset_title(name: str) -> str:
+    """Return what a data set is called for a person; one that is not the paper's is called as its results are.
+
+    Examples
+    --------
+    >>> dataset_title("cifar10"), dataset_title("mine-3f9a1c")
+    ('CIFAR-10', 'mine-3f9a1c')
+    """
+    return DATASET_NAMES.get(name, name)
+
+
+def paper_rows(draws: str, dataset: str, method: str, n_bits: int | None = 32) -> list[dict[str, Any]]:
+    """Return the paper's rows for a method; none where the paper prints none.
+
+    Parameters
+    ----------
+    draws
+        What the paper's table shows: ``"times"``, ``"thetas"``, ``"intervals"``, ``"lengths"`` or ``"training"``.
+    dataset, method, n_bits
+        Of what; ``n_bits`` is None for a table of several code lengths.
+
+    Examples
+    --------
+    >>> paper_rows("thetas", "cifar10", "okh")[3]
+    {'theta': '0', 'updates': 8.0, 'area': 0.287, 'change': 10.8}
+    >>> paper_rows("thetas", "labelme", "osh")
+    []
+    """
+    for table in _paper()["tables"].values():
+        if (table["draws"], table["dataset"], table["n_bits"]) == (draws, dataset, n_bits):
+            rows: list[dict[str, Any]] = table["methods"].get(method, [])
+            return rows
+    return []
+
+
+def covers(row: dict[str, Any], run: Run) -> bool:
+    """Tell whether a row of the paper is about the threshold of a run; the fixed rate is the lowest one."""
+    text = row["theta"]
+    theta = float("-inf") if run.theta is None else run.theta
+    if text.startswith("<="):
+        return theta <= float(text[2:])
+    return theta >= float(text[2:]) if text.startswith(">=") else theta == float(text)
+
+
+def slips(definition: Definition) -> Iterator[str]:
+    """Yield the paper's own slips about what a definition shows of the paper's data sets."""
+    if not set(definition.datasets) & set(DATASET_NAMES):
+        return
+    about = {definition.name} | {
+        name
+        for name, table in _paper()["tables"].items()
+        if table["draws"] == definition.draws
+        and table["dataset"] in definition.datasets
+        and table["n_bits"] in definition.bits
+    }
+    for note in _paper()["notes"]:
+        if about & set(note["tables"]):
+            yield f"In the paper: {note['text']}"
+
+
+@lru_cache(maxsize=1)
+def _paper() -> dict[str, Any]:
+    paper: dict[str, Any] = json.loads(PAPER.read_text(encoding="utf-8"))
+    return paper

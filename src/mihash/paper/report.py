@@ -1,0 +1,155 @@
+"""The report: every table, figure and verdict in one HTML file that needs nothing else, and in one Markdown file.
+
+It reads result files and figures only; making it again recomputes nothing.
+"""
+
+import base64
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InvalidInput, NotReady
+from ..state import replace_file
+from .claims import Verdict, judge_all, summary
+from .definition import Definition
+from .figures import draw_figure
+from .markup import to_html, to_markdown
+from .outcomes import missing_files
+from .scales import OWN
+from .tables import Table, make_table
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --good: #1a7f4b; --bad: #b3261e; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+table { border-collapse: collapse; font-size: .8rem; display: block; overflow-x: auto; }
+th, td { padding: .25rem .45rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
+th { white-space: normal; vertical-align: bottom; } .number { text-align: right; }
+td.text { white-space: normal; }
+figure { margin: 1rem 0; background: #fff; } img { max-width: 100%; height: auto; display: block; }
+.held { color: var(--good); font-weight: 600; } .not { color: var(--bad); font-weight: 600; }
+.open { opacity: .6; }
+nav a { margin-right: .8rem; } .note { font-size: .85rem; opacity: .8; }
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A definition with what was made of it."""
+
+    definition: Definition
+    table: Table | None
+    figure: Path | None
+    missing: str | None
+
+
+def make_report(definitions: Sequence[Definition], results: Path, scale: str) -> tuple[Path, Path]:
+    """Draw every figure, fill every table, judge every claim; write ``report.html`` and ``report.md``.
+
+    What has no results yet is said in its place. Returns the two files.
+    """
+    sections = [_section(definition, results, scale) for definition in definitions]
+    verdicts = judge_all(results, scale)
+    folder = results / scale
+    folder.mkdir(parents=True, exist_ok=True)
+    page, text = folder / "report.html", folder / "report.md"
+    replace_file(page, _as_html(sections, verdicts, scale).encode())
+    replace_file(text, _as_markdown(sections, verdicts, scale, folder).encode())
+    return page, text
+
+
+def _section(definition: Definition, results: Path, scale: str) -> Section:
+    table, figure, missing = None, None, None
+    missing_files(definition, results, scale)  # what is there is checked before it is drawn, as a table does
+    try:
+        table = make_table(definition, results, scale)
+    except NotReady as error:
+        missing = str(error)
+    except InvalidInput:
+        pass  # a figure alone
+    try:
+        drawn = draw_figure(definition, results, scale)
+        figure = drawn[0] if drawn else None
+    except NotReady as error:
+        missing = missing or str(error)
+    return Section(definition, table, figure, missing)
+
+
+def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list[Verdict]]]:
+    """Yield the claims that were fixed before the runs, and those that were added afterwards."""
+    for title, late in (("Fixed before the runs", False), ("Added after the runs", True)):
+        group = [verdict for verdict in verdicts if verdict.late == late]
+        if group and scale != OWN:
+            yield title, group
+
+
+def _word(verdict: Verdict) -> str:
+    return {True: "held", False: "not held", None: "not told"}[verdict.held]
+
+
+def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>mihash: the paper's experiments ({scale})</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{_heading(scale)}</h1>",
+        f"<p>{_about(scale)}</p><nav><a href='#claims'>claims</a>",
+        *(f"<a href='#{each.definition.name}'>{each.definition.name}</a>" for each in sections),
+        f"</nav><h2 id='claims'>Claims</h2><p>{summary(verdicts, scale)}</p>",
+    ]
+    for title, group in _groups(verdicts, scale):
+        parts.append(f"<h3>{title}</h3>")
+        parts.append("<table><tr><th>claim</th><th>verdict</th><th>figures</th><th>in the paper</th></tr>")
+        for verdict in group:
+            style = {True: "held", False: "not", None: "open"}[verdict.held]
+            cells = [html.escape(text) for text in (verdict.statement, verdict.figures, verdict.where)]
+            parts.append(
+                f"<tr><td class='text'>{cells[0]}</td><td class='{style}'>{_word(verdict)}</td>"
+                f"<td class='text'>{cells[1]}</td><td class='text'>{cells[2]}</td></tr>"
+            )
+        parts.append("</table>")
+    for each in sections:
+        title = each.definition.title
+        heading = title.partition(":")[0] if each.figure is not None else title  # a figure has the whole one
+        parts.append(f"<h2 id='{each.definition.name}'>{html.escape(heading)}</h2>")
+        if each.missing:
+            parts.append(f"<p class='open'>{html.escape(each.missing)}</p>")
+        if each.figure is not None:
+            data = base64.b64encode(each.figure.read_bytes()).decode()
+            parts.append(f"<figure><img alt='{html.escape(title)}' src='data:image/png;base64,{data}'></figure>")
+        if each.table is not None:
+            parts.append(to_html(each.table, caption=False))
+    return "\n".join([*parts, "</body></html>"]) + "\n"
+
+
+def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> str:
+    lines = [f"# {_heading(scale)}", "", _about(scale), "", "## Claims", "", summary(verdicts, scale)]
+    for title, group in _groups(verdicts, scale):
+        lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
+        lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in group]
+    for each in sections:
+        lines += ["", f"## {each.definition.title}", ""]
+        if each.missing:
+            lines += [each.missing, ""]
+        if each.figure is not None:
+            lines += [f"![{each.definition.title}]({each.figure.relative_to(folder).as_posix()})", ""]
+        if each.table is not None:
+            lines.append(to_markdown(each.table).partition("\n\n")[2])  # it has a heading of its own
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _heading(scale: str) -> str:
+    return "The paper's experiments, " + ("on files of one's own" if scale == OWN else f"scale {scale}")
+
+
+def _about(scale: str) -> str:
+    what = {
+        "smoke": "All three data sets are stood in for by scikit-learn's digits: this shows that everything runs, "
+        "not what the paper measured.",
+        "small": "The three data sets are generated, with the shapes of the paper's and fewer rows.",
+        "full": "The features stand in for the paper's own, at its sizes but for the table of Places205: "
+        "compare order, ratios and signs.",
+        OWN: "Each file is used whole, divided in the paper's proportions; the paper has no numbers for it.",
+    }
+    return what[scale]

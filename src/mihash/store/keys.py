@@ -1,0 +1,81 @@
+"""Keys of items: strings or whole numbers of 64 bits."""
+
+import re
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+
+Key = int | str
+
+
+def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
+    """Return keys as a list of plain integers and strings; one key may stand alone where no number is asked for.
+
+    Examples
+    --------
+    >>> as_keys(np.array([3, 1])), as_keys("a")
+    ([3, 1], ['a'])
+    """
+    if isinstance(keys, bytes | bytearray | memoryview):
+        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {keys!r:.80}.")
+    values: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
+    if n is None and (isinstance(values, str) or not isinstance(values, Iterable)):
+        values = [values]
+    values = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if not all(_is_key(key) for key in values):
+        wrong = next(key for key in values if not _is_key(key))
+        raise InvalidInput(f"A key must be a string or a whole number of 64 bits, without NUL; got {wrong!r:.80}.")
+    if n is not None and len(values) != n:
+        raise InvalidInput(f"`keys` must be {n} keys, one for each row; got {len(values)}.")
+    return [str.__str__(key) if isinstance(key, str) else int(key) for key in values]
+
+
+def key_array(keys: Sequence[Key]) -> NDArray[Any]:
+    """Return keys as int64, or as objects where there are strings among them.
+
+    Examples
+    --------
+    >>> key_array([3, 1]), key_array([3, "a"])
+    (array([3, 1]), array([3, 'a'], dtype=object))
+    """
+    array: NDArray[Any] = np.empty(
+        len(keys), dtype=object if any(isinstance(key, str) for key in keys) else np.int64
+    )
+    array[:] = keys
+    return array
+
+
+def _is_key(key: Any) -> bool:
+    if isinstance(key, Integral) and not isinstance(key, bool):
+        return -(2**63) <= int(key) < 2**63
+    return isinstance(key, str) and is_text(key)
+
+
+def is_text(key: str) -> bool:
+    """Tell whether a string can be stored: it is UTF-8 and has no NUL."""
+    try:
+        return b"\0" not in key.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def readings(text: str) -> list[Key]:
+    """Return what a key in a command or an address may stand for, the likelier first.
+
+    A number is tried as one before it is a text; a text in double quotes is one without them.
+
+    Examples
+    --------
+    >>> readings("17"), readings('"17"'), readings("a")
+    ([17, '17'], ['17', '"17"'], ['a'])
+    """
+    if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) and _is_key(int(text)):
+        return [int(text), text]
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return [text[1:-1], text]
+    return [text]

@@ -1,0 +1,232 @@
+"""A hash table in memory: vectors, codes and keys as arrays."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import validation
+from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
+from ..mapping import HashMapping, mapping_from_state
+from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, as_method, empty_columns
+from ..state import State
+from .buffers import appended
+from .keys import as_keys, key_array
+
+
+class MemoryTable:
+    """Items in memory, with their codes under one snapshot.
+
+    A rebuild only notes the new snapshot; the codes are computed when somebody first needs them. So a table
+    that is rebuilt twice between two queries pays once.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> codes = mihash.pack([[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
+    >>> table = mihash.MemoryTable.from_codes(codes, n_bits=4, keys=["a", "b", "c"])
+    >>> keys, distances = table.search_codes(mihash.pack([[0, 0, 0, 0]]), k=2)
+    >>> keys.tolist(), distances.tolist()
+    ([['c', 'a']], [[0, 1]])
+    """
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._n_bits: int | None = None
+        self._mapping: HashMapping | None = None
+        self._X: NDArray[np.float32] | None = None
+        self._columns: Columns | None = None
+        self._searcher: Searcher | None = None
+        self._n_coded = 0
+        self._from_codes = False
+        self._keys: NDArray[Any] = np.empty(0, dtype=np.int64)
+        self._known: set[Any] | None = None
+
+    @classmethod
+    def from_codes(cls, codes: ArrayLike, n_bits: int, keys: ArrayLike | None = None) -> Self:
+        """Return a table of codes that were made elsewhere; it searches, and cannot be rebuilt."""
+        checked = validation.packed("codes", codes, n_bits)
+        table = cls()
+        table._n_bits = n_bits
+        table._store_keys(table._new_keys(keys, len(checked)))
+        table._columns = as_columns(checked)
+        table._n_coded, table._from_codes = len(checked), True
+        return table
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        return self._n
+
+    def __repr__(self) -> str:
+        """Show the number of items and the snapshot."""
+        return f"MemoryTable({self._n} items, {self._mapping!r})"
+
+    @property
+    def n_features(self) -> int | None:
+        """The dimension of the stored vectors, None while it is not known."""
+        if self._X is not None:
+            return int(self._X.shape[1])
+        return None if self._mapping is None else self._mapping.n_features
+
+    @property
+    def n_bits(self) -> int | None:
+        """The length of the codes, None while there is no mapping and no code."""
+        return self._n_bits
+
+    @property
+    def mapping(self) -> HashMapping | None:
+        """The snapshot that the codes belong to."""
+        return self._mapping
+
+    @property
+    def keys(self) -> NDArray[Any]:
+        """The keys of all items in the order of their ids (a copy)."""
+        return self._keys[: self._n].copy()
+
+    @property
+    def codes(self) -> NDArray[np.uint8]:
+        """The packed codes of all items in the order of their ids (a copy)."""
+        return as_codes(self._coded(), self._bits()).copy()
+
+    def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> None:
+        """Store items under unique keys (integers or strings); by default the key is the running number."""
+        if self._from_codes:
+            raise NotReady("A table made from codes holds no vectors: make a new one with `from_codes`.")
+        vectors = validation.features("X", X, self.n_features)
+        new_keys = self._new_keys(keys, len(vectors))
+        if self._X is None:
+            self._X = np.empty((0, vectors.shape[1]), dtype=np.float32)
+        self._X = appended(self._X, self._n, vectors)
+        self._store_keys(new_keys)
+
+    def rebuild(self, mapping: HashMapping) -> None:
+        """Recompute every code with a new snapshot, at the next need."""
+        if self._n and self._X is None:
+            raise NotReady("A table made from codes holds no vectors, so its codes cannot be recomputed.")
+        if self._X is not None and mapping.n_features != self._X.shape[1]:
+            raise InvalidInput(
+                f"The table holds vectors of {self._X.shape[1]} features; the mapping takes {mapping.n_features}."
+            )
+        self._mapping, self._n_bits, self._n_coded = mapping, mapping.n_bits, 0
+        self._columns = self._searcher = None
+
+    def search(
+        self, Q: ArrayLike, k: int = 10, *, method: str = "auto", n_threads: int = 1
+    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Return keys and distances (n_queries, min(k, items)), nearest first, ties in the order of addition.
+
+        ``method`` and ``n_threads`` are those of `search_codes`.
+        """
+        if self._mapping is None:
+            raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
+        queries = validation.features("Q", Q, self._mapping.n_features, allow_empty=True)
+        return self.search_codes(self._mapping.encode_rows(queries), k, method=method, n_threads=n_threads)
+
+    def search_codes(
+        self,
+        query_codes: ArrayLike,
+        k: int = 10,
+        fingerprint: str | None = None,
+        *,
+        method: str = "auto",
+        n_threads: int = 1,
+        radius: int | None = None,
+        mask: ArrayLike | None = None,
+    ) -> tuple[Any, Any]:
+        """Search with codes that are there already; returns keys and distances (n_queries, min(k, items)).
+
+        Parameters
+        ----------
+        query_codes
+            Packed codes (n_queries, bytes).
+        k
+            How many items to return for each query.
+        fingerprint
+            The fingerprint of the mapping that made the query codes; if it is given and is not that of the
+            table's snapshot, `SnapshotMismatch` is raised.
+        method
+            ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
+            for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
+        n_threads
+            How many threads share the work.
+        radius
+            In place of the k nearest, all items at most so many bits away: lists with one array for each query.
+        mask
+            Which items may be found, as booleans in the order of addition; all by default.
+        """
+        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
+        k = validation.integer("k", k, minimum=1)
+        if fingerprint is not None and (self._mapping is None or fingerprint != self._mapping.fingerprint):
+            raise SnapshotMismatch(
+                "The query codes were made by another mapping than the table's. Encode with `table.mapping`."
+            )
+        queries = as_columns(validation.packed("query_codes", query_codes, self._bits()))
+        columns = self._coded()
+        if self._searcher is None:
+            self._searcher = Searcher(self._bits())
+        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (len(columns),)))
+        if radius is not None:
+            radius = validation.integer("radius", radius, minimum=0)
+            found = self._searcher.within(queries, columns, radius, live, chosen, n_threads)
+            return [self._keys[ids] for ids, _ in found], [each for _, each in found]
+        ids, distances = self._searcher.nearest(queries, columns, k, live, chosen, n_threads)
+        return self._keys[ids], distances
+
+    def _bits(self) -> int:
+        if self._n_bits is None:
+            raise NotReady("The table has no codes yet: rebuild it with a mapping first.")
+        return self._n_bits
+
+    def _coded(self) -> Columns:
+        """Return the codes of all items as columns of words, computing those that are missing."""
+        if self._columns is None:
+            self._columns = empty_columns(0, self._bits())
+        if self._n_coded < self._n and self._X is not None and self._mapping is not None:
+            codes = self._mapping.encode_rows(self._X[self._n_coded : self._n])
+            self._columns = appended(self._columns, self._n_coded, as_columns(codes), order="F")
+            self._n_coded = self._n
+        return self._columns[: self._n]
+
+    def _new_keys(self, keys: ArrayLike | None, n: int) -> NDArray[Any]:
+        if keys is None:
+            fresh = np.arange(self._n, self._n + n, dtype=np.int64)
+            if self._known is None:
+                return fresh
+        else:
+            fresh = key_array(as_keys(keys, n))
+        known = set(self._keys[: self._n].tolist()) if self._known is None else self._known
+        seen: set[Any] = set()
+        for key in fresh.tolist():
+            if key in known or key in seen:
+                raise DuplicateKey(f"The key {key!r} is stored already. Give each item its own key.")
+            seen.add(key)
+        self._known = known
+        return fresh
+
+    def _store_keys(self, fresh: NDArray[Any]) -> None:
+        if self._known is not None:
+            self._known.update(fresh.tolist())
+        if fresh.dtype != self._keys.dtype:
+            self._keys, fresh = self._keys.astype(object), fresh.astype(object)
+        self._keys = appended(self._keys, self._n, fresh)
+        self._n += len(fresh)
+
+    def state(self) -> State:
+        """Return vectors, keys and snapshot; codes are computed again."""
+        if self._n and self._X is None:
+            raise NotReady("A table made from codes cannot be saved with the loop: it holds no vectors.")
+        plain = self._known is None
+        return {
+            "X": None if self._X is None else self._X[: self._n],
+            "keys": None if plain else self._keys[: self._n].tolist(),
+            "mapping": None if self._mapping is None else self._mapping.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Become the table whose `state` this is."""
+        fresh = MemoryTable()
+        if state["X"] is not None and len(state["X"]):
+            fresh.add(state["X"], state["keys"])
+        if state["mapping"] is not None:
+            fresh.rebuild(mapping_from_state(state["mapping"]))
+        self.__dict__ = fresh.__dict__

@@ -1,0 +1,41 @@
+"""Which shard a key belongs to: a hash of the key that is the same on every machine and in every process."""
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..keys import Key
+
+
+def shards_of(keys: Sequence[Key] | NDArray[np.int64], n_shards: int) -> NDArray[np.int64]:
+    """Return the shard of each key.
+
+    Examples
+    --------
+    >>> shards_of([1, 2, 3, "1", "a"], 4).tolist()
+    [1, 2, 1, 3, 0]
+    >>> np.bincount(shards_of(np.arange(100_000), 4)).tolist()
+    [25209, 24859, 24892, 25040]
+    """
+    if isinstance(keys, np.ndarray):
+        numbers = keys.astype(np.int64).view(np.uint64)
+    else:
+        plain = [_text(key) if isinstance(key, str) else key % 2**64 for key in keys]
+        numbers = np.array(plain, dtype=np.uint64)
+    return (_mixed(numbers) % np.uint64(n_shards)).astype(np.int64)
+
+
+def _text(key: str) -> int:
+    data = key.encode()
+    return zlib.crc32(data) << 32 | zlib.crc32(data, 0x9E3779B9)
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return numbers in which every bit depends on every bit (the finalizer of SplitMix64)."""
+    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
+    return mixed

@@ -1,0 +1,366 @@
+"""A shard: a SQLite table on its node's disk that follows the coordinator's log, and answers for recent moments.
+
+It knows nothing of Ray, which runs it as an actor and starts it again when its process has died. Everything it is
+told it can be told twice: entries have numbers, and those that it has are passed over.
+
+A search names the entry up to which it wants to see, and the version that was published there. The shard keeps the
+editions of the moments that somebody may still ask for, so the answers of all shards are of one moment.
+
+A process serves the coordinator that has started it, and only once that one has claimed the shard under an epoch
+above all before. The claim is on the disk, so a coordinator that was superseded is refused by every later process.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import state as saved
+from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
+from ...mapping import mapping_from_state
+from ..edition import Edition
+from ..keys import Key
+from ..question import Question
+from ..rescoring import Found, rescored
+from ..sqlite.database import DATABASE
+from ..sqlite.items import ids_of, texts_of, top_key
+from ..sqlite.segments import Segment
+from ..sqlite.settings import write_settings
+from ..sqlite.sqlite_table import SQLiteTable
+from ..sqlite.versions import drop_mappings, propose
+from ..table import Item
+from .shard_editions import Moments
+
+SUPERSEDED = (
+    "Another coordinator has taken over this index: open it again, or, if this folder is a copy, delete it."
+)
+
+_LOCKED_S = 30.0
+_TIDY_ROWS = 8192
+
+Part = tuple[int, bytes]
+Nearest = tuple[Found, list[NDArray[Any]] | None]
+
+
+class Shard:
+    """One shard of a table.
+
+    Parameters
+    ----------
+    folder
+        Where its SQLite table is; made where it is not there.
+    name
+        Of which table it is which shard, so that no folder is taken for another one.
+    settings
+        How vectors are stored and compared.
+    session
+        The coordinator that starts it: a name for as long as that one has the table open.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> shard = Shard(folder.name, "example 0", {"dtype": "float32", "metric": "euclidean"})
+    >>> shard.hello()["applied"]
+    0
+    >>> shard.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str, name: str, settings: dict[str, str], session: str = "") -> None:
+        self.table = _opened(Path(folder), name, settings)
+        self.session = session
+        self.restarts = 0
+        self._beats = 0  # of its coordinator, by which others see that it is alive
+        if self._is_claimed():
+            self.restarts = int(self.table.setting("restarts") or 0) + 1
+            self._store(restarts=self.restarts)
+        self._applying = threading.Lock()  # held for long
+        self._lock = threading.Lock()  # of what is below, for a moment
+        self._staged: dict[int, tuple[Edition, int, float]] = {}
+        self._building: int | None = None
+        self._abandoned: set[str] = set()
+        self._purges = 0
+        self._untidy = 0
+        self._moments = Moments(self.applied, self.table.edition)
+
+    @property
+    def applied(self) -> int:
+        """The number of the last entry that is on this shard's disk."""
+        return int(self.table.setting("applied") or 0)
+
+    @property
+    def epoch(self) -> int:
+        """The number of the last claim; 0 before the first."""
+        return int(self.table.setting("epoch") or 0)
+
+    def hello(self) -> dict[str, Any]:
+        """Say who this is, whom it follows and how far it is."""
+        self._moments.forget()
+        edition = self.table.edition
+        newest, author = self._newest()
+        return {
+            "pid": os.getpid(),
+            "applied": self._moments.last,  # what can be asked for: a moment later than what is on the disk
+            "version": None if edition is None else edition.version,
+            "items": len(self.table),
+            "building": self._building,
+            "restarts": self.restarts,
+            "epoch": self.epoch,
+            "session": self.table.setting("session"),
+            "newest": newest,
+            "author": author,
+            "beats": self._beats,
+            "cpu_s": time.process_time(),
+        }
+
+    def disk_bytes(self) -> int:
+        """Return how much is on the disk."""
+        return sum(file.stat().st_size for file in self.table.database.folder.iterdir() if file.is_file())
+
+    # Whom it follows
+
+    def claim(self, epoch: int) -> dict[str, Any]:
+        """Follow the coordinator that has started this process, unless another one has come with a later epoch."""
+        with self._applying:
+            if epoch < self.epoch or (epoch == self.epoch and not self._is_claimed()):
+                raise Superseded(SUPERSEDED)
+            self._store(epoch=epoch, session=self.session, restarts=self.restarts)
+        return self.hello()
+
+    def call(self, session: str, method: str, *arguments: Any) -> Any:
+        """Do what the coordinator of a session asks, or who reads its log; refuse everybody else."""
+        if session != self.session or not self._is_claimed():
+            raise Superseded(SUPERSEDED)
+        self._beats += method == "hello"
+        return getattr(self, method)(*arguments)
+
+    def note(self, number: int, author: str | None) -> None:
+        """Keep that there is an entry, of other shards: no log without it may be followed."""
+        with self.table.database.lock:
+            if number > self._newest()[0]:
+                self._store(noted=number, noted_author=author)
+
+    def _newest(self) -> tuple[int, str | None]:
+        """Return the newest entry that is known here, and the session of the coordinator that wrote it."""
+        noted = int(self.table.setting("noted") or 0)
+        if noted > self.applied:
+            return noted, self.table.setting("noted_author")
+        return self.applied, self.table.setting("author")
+
+    def _is_claimed(self) -> bool:
+        return bool(self.table.setting("session") == self.session)
+
+    def _store(self, **settings: Any) -> None:
+        with self.table.database.write() as connection:
+            write_settings(connection, **settings)
+        self.table.settled(**settings)
+
+    # Following the log
+
+    def apply(self, parts: list[Part], oldest: int) -> dict[str, Any]:
+        """Do what entries say, in order, each in one transaction with its number; those that are done are not.
+
+        Nobody asks any more for a moment before entry ``oldest``.
+        """
+        with self._applying:
+            self._moments.add(self.applied, self.table.edition)  # of one that was interrupted after its commit
+            for number, data in parts:
+                part = saved.load(data)
+                if number <= self.applied:
+                    continue
+                if part["after"] != self.applied:
+                    break  # a gap; who sent it sees how far we are
+                self._apply(number, part)
+                self._moments.add(number, self.table.edition)
+            self._moments.forget(oldest)
+        return self.hello()
+
+    def _apply(self, number: int, part: dict[str, Any]) -> None:
+        at: dict[str, Any] = {"applied": number, "author": part.get("author")}
+        if "publish" in part:
+            self._publish(part["publish"], at)
+        elif "compact" in part:
+            with self.table.database.lock, self.table.loaded_again():
+                with self.table.database.write() as connection:
+                    fresh = self.table.compact(connection)
+                    write_settings(connection, **at)
+                with self._lock:  # what is staged has rows that are gone
+                    self._staged.clear()
+                    self._purges += 1
+                self.table.settled(**at)
+                self.table.compacted(fresh)
+        else:
+            ids, keys = part["ids"], part["keys"]
+            fresh = at | ({} if keys is None else {"plain_keys": 0})
+            names = ids.tolist() if keys is None else keys
+            texts = part["texts"] or [None] * len(ids)
+            rows = Segment(ids, part["vectors"], part["labels"])
+            self.table.change(part["gone"].tolist(), rows, names, texts, fresh)
+            self._untidy += len(ids)
+            if self._untidy >= _TIDY_ROWS and self._building is None:
+                with self.table.database.write() as connection:
+                    self.table.store_codes(connection)
+                    self.table.segments.fill(connection, self.table.label_kind, self.table.n_features or 0)
+                    drop_mappings(connection, self.table.setting("published"), first=2**62)  # it replays nothing
+                self._untidy = 0
+
+    # Versions
+
+    def stage(self, number: int, mapping: bytes, attempt: str = "") -> int | None:
+        """Make the codes of a version beside those that answer; return how many, None where it was abandoned.
+
+        An ``attempt`` that was abandoned may come later than the word that it was.
+        """
+        with self._lock:
+            if attempt in self._abandoned:
+                return None
+            if number in self._staged:
+                return self._staged[number][0].n
+            self._building, purges = number, self._purges
+        try:
+            with self.table.database.write() as connection:
+                propose(connection, number, mapping_from_state(saved.load(mapping)))
+            begin = time.perf_counter()
+            staged = self.table.stage(number, lambda: attempt in self._abandoned)
+        finally:
+            self._building = None
+        if staged is None:
+            return None
+        with self._lock:
+            if attempt in self._abandoned or purges != self._purges:
+                return None
+            self._staged = {number: (*staged, begin)}
+        return staged[0].n
+
+    def abandon(self, number: int, attempt: str = "") -> None:
+        """Stop making the codes of a version, and forget those that were made."""
+        with self._lock:
+            self._abandoned.add(attempt)
+            self._staged.pop(number, None)
+
+    def _publish(self, version: int, at: dict[str, Any]) -> None:
+        with self._lock:
+            staged = self._staged.pop(version, None)
+        if staged is None:  # this process is not the one that had made them
+            begin = time.perf_counter()
+            made = self.table.stage(version)
+            if made is None:
+                raise CorruptStore(f"Version {version} could not be made.")
+            staged = (*made, begin)
+        self.table.publish(*staged, **at)
+
+    # Answering
+
+    def search(self, number: int, last: int, version: int, question: Question, with_keys: bool) -> Nearest | None:
+        """Return for each query the ids and distances of the nearest rows, and their keys where they are wanted.
+
+        As entry ``number`` saw them, of which this shard must have its part ``last``. None where it cannot answer
+        for that moment any more: then ask for a newer one.
+        """
+        edition = self._moments.at(number, last, version)
+        if edition is None:
+            return None
+        if not edition.n:
+            nothing = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
+            return [nothing] * len(question.queries), [nothing[0]] * len(question.queries)
+        found = self.table.nearest(edition, question)
+        return None if found is None else self._with_keys(found, with_keys)
+
+    def rescore(
+        self, queries: NDArray[np.float32], lists: list[NDArray[np.int64]], with_keys: bool
+    ) -> Nearest | None:
+        """Return for each query its ids by the distance of their vectors, and their keys; None if one is gone."""
+        given = [(ids, ids) for ids in lists]
+        found = rescored(self.table.segments, queries, given, None, self.table.metric)
+        return None if found is None else self._with_keys(found, with_keys)
+
+    def _with_keys(self, found: Found, with_keys: bool) -> Nearest | None:
+        if not with_keys or not found:
+            return found, None
+        keys = self.table.keys([ids for ids, _ in found])
+        return None if keys is None else (found, keys)
+
+    def lookup(
+        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
+    ) -> tuple[list[int | None], list[str | None]]:
+        """Return the id of each key, None where it is not stored, and where they are wanted metadata as texts."""
+        with self.table.database.read() as connection:
+            ids = ids_of(connection, keys)
+            known = [number for number in ids if number is not None]
+            texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True)) if with_texts else {}
+        return ids, [None if number is None else texts.get(number) for number in ids]
+
+    def top_key(self) -> int:
+        """Return the largest key that is a number, -1 where there is none above."""
+        with self.table.database.read() as connection:
+            return top_key(connection)
+
+    def get(self, key: Key) -> Item:
+        """Return a stored item."""
+        return self.table.get(key)
+
+    def live_ids(self) -> NDArray[np.int64]:
+        """Return the sequence numbers of all items."""
+        edition = self.table.edition
+        return np.empty(0, dtype=np.int64) if edition is None else edition.ids[~edition.dead]
+
+    def fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return those of some rows that are on this shard, with their vectors."""
+        own = np.intersect1d(ids, self.live_ids())
+        vectors = self.table.segments.fetch(own, self.table.n_features or 0) if len(own) else None
+        return own, np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
+
+    def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
+        """Return ids and distances of the k nearest vectors to each query, without its own."""
+        return self.table.exact(queries, own, k)
+
+    # Care
+
+    def verify(self) -> dict[str, int]:
+        """Check every checksum and a sample of the codes; return how much was checked."""
+        return self.table.verify()
+
+    def backup(self, folder: str, name: str) -> None:
+        """Write a copy to a new folder, as a shard of another name."""
+        self.table.backup(Path(folder))
+        with closing(SQLiteTable(folder)) as copy, copy.database.write() as connection:
+            write_settings(connection, shard=name)
+
+    def close(self) -> None:
+        """Close the files."""
+        self.table.close()
+
+
+def _opened(folder: Path, name: str, settings: dict[str, str]) -> SQLiteTable:
+    """Open the table of a shard, or make it; wait for a process before this one that is about to end."""
+    until = time.monotonic() + _LOCKED_S
+    while True:
+        try:
+            if _is_new(folder):
+                return SQLiteTable.create(folder, shard=name, **settings)
+            table = SQLiteTable(folder)
+        except StoreLocked:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+            continue
+        if table.setting("shard") != name:
+            table.close()
+            raise InvalidInput(f"{folder} does not hold shard {name}: another index or table is there.")
+        return table
+
+
+def _is_new(folder: Path) -> bool:
+    """Tell whether no table was made yet, or was begun and not finished."""
+    path = folder / DATABASE
+    if not path.is_file():
+        return True
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None

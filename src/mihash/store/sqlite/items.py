@@ -1,0 +1,209 @@
+"""Keys and metadata of the stored rows: the `item` table.
+
+Each row is sealed with two checksums, one over its id and key and one over its id and metadata, so that a byte
+changed on the disk is noticed when the row is read. A key that an index of SQLite does not find has no row to
+check. So there are two indexes of the keys, and a key is unknown when both say so.
+"""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CorruptStore, DuplicateKey, InvalidInput
+from ..filters import decode_metadata, encode_metadata
+from ..keys import Key
+from .schema import check_structure
+
+
+class EncodedMetadata(str):
+    """The metadata of one item as the text that `encode_metadata` has made of it: it is stored as it is."""
+
+    __slots__ = ()
+
+
+Metadata = Sequence[Mapping[str, Any] | EncodedMetadata | None] | Mapping[str, Any] | None
+_COUNTED = 2**62
+_AMONG = "IN (SELECT value FROM json_each(?))"
+_DISAGREE = "The index of keys is damaged: {} Use a backup."
+
+
+def as_metadata(metadata: Metadata, n: int) -> list[str | None]:
+    """Return metadata as JSON texts, one for each row; for one row a single dictionary will do."""
+    if metadata is None:
+        return [None] * n
+    given = [metadata] if isinstance(metadata, Mapping) else metadata
+    if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
+        raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
+    return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
+
+
+def insert_items(
+    connection: sqlite3.Connection, ids: NDArray[np.int64], keys: Sequence[Key], metadata: Sequence[str | None]
+) -> None:
+    """Store keys and metadata inside a transaction; a key that is there already raises `DuplicateKey`."""
+    rows = [
+        (number, key, text, _seal(number, key, text))
+        for number, key, text in zip(ids.tolist(), keys, metadata, strict=True)
+    ]
+    try:
+        connection.executemany("INSERT INTO item (id, key, metadata, seal) VALUES (?, ?, ?, ?)", rows)
+    except sqlite3.IntegrityError as error:
+        raise DuplicateKey(_which(connection, keys, int(ids[0]))) from error
+
+
+def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | None]:
+    """Return the id of each key, None where it is not stored."""
+    found = _looked_up(connection, "item_key", keys)
+    missing = [key for key in keys if key not in found]
+    if missing and _has_two(connection):
+        for key in _looked_up(connection, "item_again", missing):
+            raise CorruptStore(_DISAGREE.format(f"one of two finds the key {key!r}."))
+    return [found.get(key) for key in keys]
+
+
+def _looked_up(connection: sqlite3.Connection, index: str, keys: Sequence[Key]) -> dict[Key, int]:
+    """Return the ids of those keys that an index finds."""
+    columns = f"SELECT id, key, seal FROM item INDEXED BY {index}"
+    if len(keys) == 1:
+        rows = connection.execute(f"{columns} WHERE key = ?", (keys[0],)).fetchall()
+    else:
+        rows = connection.execute(f"{columns} WHERE key {_AMONG}", (json.dumps(list(keys)),)).fetchall()
+    return {_unsealed_key(number, key, seal): number for number, key, seal in rows}
+
+
+def _has_two(connection: sqlite3.Connection) -> bool:
+    """Tell whether there are two indexes of the keys; where there is one, check it against the table.
+
+    The files of an older mihash have one until they are opened for writing. The check reads every key.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'item_again'").fetchone():
+        return True
+    check_structure(connection, "item")
+    return False
+
+
+def top_key(connection: sqlite3.Connection) -> int:
+    """Return the largest key that is a number, -1 where there is none above; keys from 2^62 on do not count.
+
+    Above the largest there would be no number left.
+    """
+    indexes = ("item_key", "item_again") if _has_two(connection) else ("item_key",)
+    query = "SELECT coalesce(max(key), -1) FROM item INDEXED BY {} WHERE key < ?"  # texts are above every number
+    tops = {int(connection.execute(query.format(each), (_COUNTED,)).fetchone()[0]) for each in indexes}
+    if len(tops) > 1:
+        raise CorruptStore(_DISAGREE.format(f"of two, one ends with {min(tops)}, the other with {max(tops)}."))
+    return tops.pop()
+
+
+def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int, Key]:
+    """Return the keys of some ids; those that are not stored are left out."""
+    text = json.dumps(ids.tolist())
+    rows = connection.execute(f"SELECT id, key, seal FROM item WHERE id {_AMONG}", (text,)).fetchall()
+    return {number: _unsealed_key(number, key, seal) for number, key, seal in rows}
+
+
+def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int | None = None) -> list[str | None]:
+    """Return the metadata of stored ids as JSON texts, or raise where they are more than ``max_bytes``."""
+    query = f"SELECT id, metadata, seal FROM item WHERE id {_AMONG}"
+    found, left = {}, max_bytes
+    for number, text, seal in connection.execute(query, (json.dumps(list(ids)),)):
+        if left is not None and text is not None:
+            left -= len(text.encode())
+            if left < 0:
+                raise InvalidInput(
+                    f"The metadata of these items is more than {max_bytes:,} bytes: ask for fewer items."
+                )
+        found[number] = _unsealed_text(number, text, seal)
+    return [found[number] for number in ids]
+
+
+def metadata_of(connection: sqlite3.Connection, number: int) -> dict[str, Any] | None:
+    """Return the metadata of a stored id."""
+    return decode_metadata(texts_of(connection, [number])[0])
+
+
+def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
+    """Return how many of some ids are stored, or raise where a key or metadata is damaged."""
+    query = f"SELECT id, key, metadata, seal FROM item WHERE id {_AMONG}"
+    n = 0
+    for number, key, text, seal in connection.execute(query, (json.dumps(ids.tolist()),)):
+        _unsealed_key(number, key, seal)
+        _unsealed_text(number, text, seal)
+        n += 1
+    return n
+
+
+def matching(
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], ids: NDArray[np.int64]
+) -> list[int]:
+    """Return those of some ids (sorted, all that are stored from the first to the last) that match a condition."""
+    query = f"SELECT id, metadata, seal, ({sql}) FROM item WHERE id >= ? AND id <= ?"
+    ends = (int(ids[0]), int(ids[-1])) if len(ids) else (0, -1)
+    found, n = [], 0
+    for number, text, seal, hit in connection.execute(query, (*parameters, *ends)):
+        _unsealed_text(number, text, seal)
+        n += 1
+        if hit:
+            found.append(number)
+    if n != len(ids):
+        raise CorruptStore(f"There are {n} items where {len(ids)} are stored. Run `verify`, or use a backup.")
+    return found
+
+
+def remove_items(connection: sqlite3.Connection, ids: Sequence[int], n_tombstones: int) -> None:
+    """Remove the keys of some ids inside a transaction, and mark their rows as deleted."""
+    connection.executemany("DELETE FROM item WHERE id = ?", [(number,) for number in ids])
+    rows = [(n_tombstones + place, number, _crc(n_tombstones + place, number)) for place, number in enumerate(ids)]
+    connection.executemany("INSERT INTO tombstone VALUES (?, ?, ?)", rows)
+
+
+def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> list[int]:
+    """Return the ids of the rows deleted since tombstone number ``after``, up to ``expected``."""
+    query = "SELECT number, id, seal FROM tombstone WHERE number >= ? ORDER BY number"
+    rows = connection.execute(query, (after,)).fetchall()
+    numbers = [number for number, _, _ in rows]
+    sound = all(seal == _crc(number, row) for number, row, seal in rows)
+    if not sound or numbers != list(range(after, expected)):
+        raise CorruptStore("The list of deleted rows is damaged: its checksum is wrong. Use a backup.")
+    return [row for _, row, _ in rows]
+
+
+def _which(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> str:
+    seen: set[Key] = set()
+    for key in keys:
+        if key in seen:
+            return f"The key {key!r} is given twice. Nothing was stored."
+        seen.add(key)
+    for key in keys:
+        if connection.execute("SELECT 1 FROM item WHERE key = ? AND id < ?", (key, first)).fetchone():
+            return (
+                f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or use "
+                "`OnlineIndex.update`."
+            )
+    return "A key is stored already; nothing was stored."
+
+
+def _unsealed_text(number: int, text: str | None, seal: int) -> str | None:
+    if seal & 0xFFFFFFFF != _crc(number, text):
+        raise CorruptStore(f"The metadata of row {number} is damaged: its checksum is wrong. Use a backup.")
+    return text
+
+
+def _unsealed_key(number: int, key: Key, seal: int) -> Key:
+    if (seal >> 32) & 0xFFFFFFFF != _crc(number, key):
+        raise CorruptStore(f"The key of row {number} is damaged: its checksum is wrong. Use a backup.")
+    return key
+
+
+def _seal(number: int, key: Key, text: str | None) -> int:
+    both = (_crc(number, key) << 32) | _crc(number, text)
+    return both - (1 << 64) if both >= 1 << 63 else both
+
+
+def _crc(number: int, value: Any) -> int:
+    return zlib.crc32(f"{number} {type(value).__name__} {value}".encode())

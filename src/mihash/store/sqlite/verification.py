@@ -1,0 +1,108 @@
+"""Looks at every byte that a checksum covers, and at a sample of the codes."""
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CorruptStore, MIHashError
+from ...mapping import HashMapping
+from ...search import as_codes
+from ..edition import CODE_ROWS, Edition, read_codes
+from .database import Database
+from .items import check_items, removed_items
+from .seals import SEALED, check_seals
+from .segments import LabelKind, Segments
+from .settings import read_settings
+from .versions import kept_mappings, mapping_of
+
+_ROUNDING = 1e-3  # of a typical value: float32 leaves errors far below it, and damage is rarely so small
+
+
+def verify(
+    database: Database,
+    segments: Segments,
+    edition: Edition | None,
+    kind: LabelKind | None,
+    n_features: int,
+    n_sample: int,
+) -> dict[str, int]:
+    """Return how much was checked, or raise `CorruptStore` with everything that is wrong."""
+    problems: list[str] = []
+    with database.read() as connection:  # each transaction as short as can be: it holds the log
+        lines = [line for (line,) in connection.execute("PRAGMA integrity_check").fetchall()]
+        problems += [f"SQLite: {line}" for line in lines if line != "ok"]
+    with database.read() as connection:
+        ids = segments.ids(connection)
+        _check_keys(connection, ids, problems)
+        checked = {"items": 0, "versions": _versions(connection, ids, problems), "rows": 0, "codes": 0}
+    for start in range(0, len(ids), CODE_ROWS):
+        try:
+            with database.read() as connection:
+                checked["items"] += check_items(connection, ids[start : start + CODE_ROWS])
+        except CorruptStore as error:
+            problems.append(str(error))
+    chosen = np.sort(np.random.default_rng(0).permutation(len(ids))[:n_sample])
+    for segment in segments.each(kind, n_features):
+        if isinstance(segment, CorruptStore):
+            problems.append(str(segment))
+            continue
+        checked["rows"] += len(segment)
+        if edition is not None:
+            mine = segment.part(np.isin(segment.ids, ids[chosen]))
+            places = edition.places(mine.ids)
+            if len(places) == len(mine):
+                stored = as_codes(edition.columns[places], edition.mapping.n_bits)
+                wrong = _mismatched(edition.mapping, mine.features, stored)
+                checked["codes"] += len(mine)
+                problems += [f"The code of row {row} does not match its vector." for row in mine.ids[wrong][:1]]
+    database.trim_log()
+    if problems:
+        raise CorruptStore(f"{database.folder} is damaged: " + "; ".join(problems))
+    return checked
+
+
+def _mismatched(mapping: HashMapping, X: NDArray[np.float32], stored: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Tell of each row whether its stored code is not that of its vector, by more than rounding.
+
+    A code may have been made on another processor by a mapping whose values end in other last bits there, so that
+    the sign of a value next to 0 is another one.
+    """
+    differs = np.unpackbits(
+        mapping.encode_rows(X) ^ stored, axis=1, count=mapping.n_bits, bitorder="little"
+    ).astype(np.bool_)
+    if not differs.any():
+        return np.zeros(len(X), dtype=np.bool_)
+    values = np.abs(mapping.project(X))
+    mismatched: NDArray[np.bool_] = (differs & (values > _ROUNDING * np.median(values))).any(axis=1)
+    return mismatched
+
+
+def _check_keys(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> None:
+    settings = read_settings(connection)
+    try:
+        dead = removed_items(connection, settings.get("purged", 0), settings.get("tombstones", 0))
+        named = [row[0] for row in connection.execute("SELECT id FROM item")]
+        if sorted(dead + named) != ids.tolist():
+            problems.append(f"{len(named)} keys and {len(dead)} deletions do not make up the {len(ids)} rows.")
+    except CorruptStore as error:
+        problems.append(str(error))
+
+
+def _versions(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> int:
+    for relation in SEALED:
+        try:
+            check_seals(connection, relation)
+        except CorruptStore as error:
+            problems.append(str(error))
+    numbers = kept_mappings(connection)
+    for number in numbers:
+        try:
+            mapping = mapping_of(connection, number)
+        except MIHashError as error:
+            problems.append(f"Version {number}: {error}")
+            continue
+        _, damage = read_codes(connection, Edition.empty(number, mapping), ids)
+        problems += [] if damage is None else [str(damage)]
+    return len(numbers)

@@ -1,5 +1,0 @@
-"""The hash table on Ray: shards on many nodes, each a SQLite table, that follow one log (docs/scale.md)."""
-
-from .table import RayTable
-
-__all__ = ["RayTable"]

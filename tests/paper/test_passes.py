@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+import mihash
+from mihash.paper import learn_once
+from mihash.paper.datasets import checkpoints, digits, find_protocol
+
+INFINITY = float("inf")
+SPLIT = find_protocol("digits").split(digits(), seed=3)
+RULES = [
+    mihash.FixedRate(20),
+    mihash.FixedRate(130),
+    mihash.TriggerUpdate(0, 20),
+    mihash.TriggerUpdate(0.02, 100),
+    mihash.TriggerUpdate(INFINITY, 20),
+]
+
+
+@pytest.mark.parametrize("name", ["mihash", "sketchhash", "osh"])
+def test_a_branch_is_the_loop_under_its_trigger(name):
+    """One pass with five triggers equals five loops, each with its own."""
+    make = mihash.online.LEARNERS[name]
+    points = checkpoints(len(SPLIT.stream), 6)
+    result = learn_once(SPLIT, make(16, seed=2), RULES, points, reservoir_size=150, seed=5)
+    for branch in result.branches:
+        system = mihash.OnlineHashing(make(16, seed=2), branch.trigger, 150, seed=5)
+        done, precisions = 0, []
+        for seen in points:
+            system.feed(SPLIT.X_stream[done:seen], SPLIT.y_stream[done:seen])
+            done = seen
+            codes = [system.snapshot.encode(X) for X in (SPLIT.X_query, SPLIT.X_base)]
+            precisions.append(mihash.mean_average_precision(*codes, SPLIT.relevant, 16))
+        assert branch.updates == system.updates
+        assert branch.updated_at[1:] == [check.seen for check in system.history if check.decision.update]
+        assert branch.snapshot == system.snapshot
+        assert np.allclose(branch.precisions, precisions, atol=1e-12)
+        assert branch.area == pytest.approx(np.mean(precisions))
+        assert result.last == system.current
+
+
+def test_times_and_gains_are_kept():
+    points = checkpoints(len(SPLIT.stream), 3)
+    calls = []
+    result = learn_once(
+        SPLIT,
+        mihash.online.MIHash(8),
+        RULES,
+        points,
+        reservoir_size=100,
+        progress=lambda *call: calls.append(call),
+    )
+    assert calls[-1] == (1597, 1597)
+    assert result.learning_s > 0
+    assert result.examples == points.tolist()
+    assert [len(branch.gains) > 0 for branch in result.branches][2:4] == [True, True]
+    assert result.first != result.last
+    assert all(branch.deciding_s > 0 for branch in result.branches)

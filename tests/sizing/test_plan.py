@@ -1,0 +1,178 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import InvalidInput
+from mihash.index.options import Options
+from mihash.sizing import calibration
+from mihash.sizing.calibration import Calibration, calibrate
+from mihash.sizing.plan import plan
+
+MACHINE = Calibration(
+    n_features=128,
+    n_bits=64,
+    dtype="float32",
+    learn_s=90e-6,
+    store_s=10e-6,
+    rehash_s=1e-6,
+    scan_s=0.2e-9,
+    query_s=100e-6,
+    disk_bytes=600.0,
+    disk_base_bytes=0.0,
+    base_bytes=200e6,
+    n_learned=8192,
+    updates=30,
+    updates_doubling=5,
+)
+
+
+def test_what_grows_with_the_rows_does():
+    small, large = plan(MACHINE, 1_000_000), plan(MACHINE, 10_000_000)
+    assert large.disk_bytes == 10 * small.disk_bytes == 6e9
+    assert large.rehash_s == pytest.approx(10 * small.rehash_s) == pytest.approx(10.0)
+    assert small.memory_bytes == 200e6 + 17e6  # a code of 8 bytes, a number of 8, a flag
+    assert small.memory_peak_bytes - small.memory_bytes == 17e6
+    assert small.query_s == pytest.approx(300e-6)
+    assert small.queries_per_s == pytest.approx(1 / 300e-6)
+    assert plan(MACHINE, 1_000_000, cores=4).queries_per_s == pytest.approx(4 / 300e-6)
+    assert small.multi_index_bytes == 4 * 12 * 1_000_000
+
+
+def test_nodes_share_the_rows_and_work_at_the_same_time():
+    one, many = plan(MACHINE, 10**9), plan(MACHINE, 10**9, nodes=16)
+    assert many.rows_per_node * 16 == one.rows_per_node == 10**9
+    assert many.rehash_s == pytest.approx(one.rehash_s / 16)
+    assert many.broadcast_bytes == one.broadcast_bytes == 128 * 64 * 4
+    assert many.updates == one.updates
+
+
+def test_the_trigger_rehashes_once_in_a_while_and_a_fixed_rate_all_the_time():
+    for rows, expected in ((8192, 30), (16384, 35), (8192 * 2**10, 80)):
+        costs = plan(MACHINE, rows)
+        assert costs.updates == pytest.approx(expected)
+        assert costs.updates_fixed == rows / 100 + 1
+        assert costs.rehashing_s < costs.rehashing_fixed_s
+    assert plan(replace(MACHINE, interval=50), 8192).updates_fixed == 8192 / 50 + 1
+    assert plan(MACHINE, 100).updates == 2  # the trigger cannot say yes more often than it looks
+
+
+def test_rehashing_time_is_that_of_the_doublings():
+    """Add up five rehashes in each doubling, each of them at a table of three quarters of the doubling's end."""
+    rows = 8192 * 2**10
+    added = sum(5 * 0.75 * rows / 2**j * MACHINE.rehash_s for j in range(11))
+    assert plan(MACHINE, rows).rehashing_s == pytest.approx(added, rel=0.01)
+
+
+def test_a_slow_stream_takes_its_time_and_a_fast_one_waits():
+    assert plan(MACHINE, 10_000).ingest_s == pytest.approx(1.0)
+    assert plan(MACHINE, 10_000, rate=100).ingest_s == pytest.approx(100.0)
+    assert plan(MACHINE, 10_000, rate=10**9).ingest_s == pytest.approx(1.0)
+
+
+def test_a_slow_disk_makes_a_rehash_slow():
+    assert plan(MACHINE, 10**6, disk_bytes_per_s=6e8).rehash_s == pytest.approx(1.0)
+    assert plan(MACHINE, 10**6, disk_bytes_per_s=6e7).rehash_s == pytest.approx(10.0)
+
+
+def test_short_codes_take_four_bytes():
+    assert plan(replace(MACHINE, n_bits=32), 10**6).memory_bytes == 200e6 + 13e6
+
+
+@pytest.mark.parametrize("wrong", [{"rows": 0}, {"nodes": 0}, {"cores": 0}, {"rate": 0}, {"disk_bytes_per_s": 0}])
+def test_nonsense_is_refused(wrong):
+    with pytest.raises(InvalidInput):
+        plan(MACHINE, **{"rows": 10, **wrong})
+
+
+def test_a_calibration_measures_an_index_on_this_machine(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1500, 512)).astype(np.float32)
+    told = []
+    machine = calibrate(512, 16, learner="lsh", sample=X, progress=told.append)
+    assert told == ["learning", "scanning", "storing and rehashing", "opening"]
+    assert (machine.n_learned, machine.updates, machine.n_features, machine.n_bits) == (1500, 2, 512, 16)
+    assert (machine.interval, machine.labelled) == (100, False)
+    assert 4 * 512 < machine.disk_bytes < 1.3 * 4 * 512
+    for rate in (machine.learn_s, machine.store_s, machine.rehash_s, machine.scan_s):
+        assert 0 < rate < 0.1
+    assert machine.base_bytes > 30e6
+    mihash.OnlineIndex.create(tmp_path / "index", 16, "lsh").close()
+    for _ in range(4):
+        with mihash.OnlineIndex.open(tmp_path / "index") as index:
+            index.add(np.tile(X, (3, 1)))
+    held = sum(file.stat().st_size for file in (tmp_path / "index").iterdir())
+    assert plan(machine, 18_000).disk_bytes == pytest.approx(held, rel=0.3)
+
+
+def test_a_sample_must_be_one():
+    with pytest.raises(InvalidInput, match="1,000"):
+        calibrate(8, 16, sample=np.zeros((999, 8)))
+    with pytest.raises(InvalidInput, match="sample"):
+        calibrate(8, 16, sample=np.zeros((2000, 9)))
+
+
+def examples(learner="lsh", sample=None, labels=False):
+    return calibration._examples(4, Options(learner=learner), sample, labels)
+
+
+def test_made_up_vectors_have_their_cloud_as_label():
+    X, y = examples(labels=True)
+    assert X.shape == (8192, 4)
+    assert sorted(set(y)) == list(range(100))
+    spread = np.mean([X[y == cloud].var(axis=0).mean() for cloud in range(100)])
+    assert spread < 0.7 * X.var(axis=0).mean()
+    assert examples()[1] is None
+    assert np.array_equal(examples("hcoh")[1], y)
+
+
+def test_a_sample_has_its_own_labels():
+    sample, labels = np.ones((9000, 4)), np.arange(9000)
+    assert np.array_equal(examples("hcoh", sample, labels)[1], labels[:8192])
+    assert examples("lsh", sample)[1] is None
+    with pytest.raises(InvalidInput, match="hcoh needs"):
+        examples("hcoh", sample)
+    for wrong in (True, labels[:10]):
+        with pytest.raises(InvalidInput, match="label"):
+            examples("lsh", sample, wrong)
+    with pytest.raises(InvalidInput, match="made up"):
+        examples("lsh", None, labels)
+
+
+def test_the_trigger_looks_as_often_as_it_will():
+    X, y = (each[:1500] for each in calibration._made_up(32))
+    often, rarely, unlabelled = (
+        calibration._learning(X, labels, Options(n_bits=32, interval=interval))[1:]
+        for labels, interval in ((y, 50), (y, 700), (None, 50))
+    )
+    assert often[0] == rarely[0] == 1500
+    assert often[1] > rarely[1]
+    assert often != unlabelled
+
+
+def test_learning_stops_in_time(monkeypatch):
+    monkeypatch.setattr(calibration, "_LONGEST_S", 0.0)
+    X, _ = calibration._made_up(4)
+    assert calibration._learning(X, None, Options(n_bits=8, learner="lsh", interval=300))[1] == 1200
+
+
+def test_a_long_interval_is_measured_with_a_quarter_of_the_examples(monkeypatch):
+    asked = []
+
+    def learning(_, __, options):
+        asked.append(options.interval)
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr(calibration, "_learning", learning)
+    for interval in (10, 10**6):
+        with pytest.raises(InvalidInput, match="enough"):
+            calibrate(4, 16, interval=interval)
+    assert asked == [10, 2048]
+
+
+@pytest.mark.parametrize("wrong", [{"n_bits": 0}, {"dtype": "int8"}, {"interval": 0}, {"learner": "tree"}])
+def test_a_wrong_option_is_refused_before_anything_is_measured(wrong):
+    told = []
+    with pytest.raises((InvalidInput, KeyError)):
+        calibrate(4, **wrong, progress=told.append)
+    assert told == []
