@@ -180,7 +180,9 @@ def filled(
     folder: str, rng: np.random.Generator, n_items: int, ledger: Ledger, named: bool = False, **options: Any
 ) -> mihash.OnlineIndex:
     """Return an index with rows that it has not learned from, but for the first few."""
-    index = mihash.OnlineIndex.create(folder, N_BITS, theta=float("inf"), reservoir_size=300, **options)
+    index = mihash.OnlineIndex.create(
+        folder, N_BITS, reservoir_size=300, **options, trigger=mihash.TriggerUpdate(float("inf"))
+    )
     labelled = min(500, n_items)
     starts = [0, *range(labelled, n_items, PART), n_items]
     for begin, end in pairwise(starts):
@@ -316,7 +318,7 @@ class Searcher(threading.Thread):
         if color is not None:  # half the time a filter that nobody has asked with before
             where = {"color": color} | ({"no": {"$ne": self.n_queries}} if rng.random() < 0.5 else {})
         state, before = shared.ended, shared.index.version
-        hits = shared.index.search(shared.queries[list(batch)], K, where, RESCORE if rescored else 0)
+        hits = shared.index.search(shared.queries[list(batch)], K, where=where, rescore=RESCORE if rescored else 0)
         after, last = shared.index.version, shared.begun
         assert before is not None
         assert after is not None

@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 import mihash
 from mihash.index import history as journal
+from mihash.index.options import Options
 from mihash.loop.loop import Stream
-from mihash.online import learner_class
-from mihash.reservoir import Reservoir
 from mihash.store import edition
 from mihash.store.sqlite import segments, verification
 from mihash.store.sqlite import sqlite_table as sqlite
-from mihash.trigger import TriggerUpdate
 
 __all__ = ["CONFIGURATIONS", "Configuration", "shrink"]
 
@@ -48,7 +46,12 @@ class Configuration:
     @property
     def all_options(self) -> dict[str, Any]:
         """Every argument that `OnlineIndex.create` is called with."""
-        small: dict[str, Any] = {"n_bits": 32, "theta": -1.0, "interval": 20, "reservoir_size": 60, "seed": 3}
+        small: dict[str, Any] = {
+            "n_bits": 32,
+            "reservoir_size": 60,
+            "seed": 3,
+            "trigger": mihash.TriggerUpdate(-1.0, 20),
+        }
         return small | self.options
 
     def create(self, folder: Path) -> mihash.OnlineIndex:
@@ -57,15 +60,9 @@ class Configuration:
 
     def stream(self) -> Stream:
         """Make what learns in such an index, by itself."""
-        options = self.all_options
-        learner = learner_class(options.get("learner", "mihash"))
-        return Stream(
-            learner(options["n_bits"], seed=options["seed"], **options.get("parameters", {})),
-            TriggerUpdate(options["theta"], options["interval"]),
-            Reservoir(options["reservoir_size"], options["seed"]),
-            options.get("metric", "euclidean"),
-            options.get("normalize", True),
-        )
+        chosen = {name: value for name, value in self.all_options.items() if name != "dtype"}
+        named = {name: chosen.pop(name, None) for name in ("n_bits", "learner", "trigger")}
+        return Options.chosen(**named, **chosen).make_stream()
 
     def stored(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return vectors as the index gives them back."""
@@ -76,19 +73,27 @@ CONFIGURATIONS = (
     Configuration("mihash, no labels"),
     Configuration("mihash, classes, float16", "class", options={"dtype": "float16"}),
     Configuration(
-        "mihash, cosine, float16, theta 0", options={"metric": "cosine", "dtype": "float16", "theta": 0.0}
+        "mihash, cosine, float16, theta 0",
+        options={"metric": "cosine", "dtype": "float16", "trigger": mihash.TriggerUpdate(0.0, 20)},
     ),
     Configuration("mihash, 0/1 labels, 70 bits, as is", "matrix", 12, {"n_bits": 70, "normalize": False}),
     Configuration("hcoh, classes, cosine", "class", options={"learner": "hcoh", "metric": "cosine"}),
     Configuration(
         "okh, no labels",
-        options={"learner": "okh", "parameters": {"n_anchors": 40, "warm_up": 100}, "theta": 0.001},
+        options={
+            "learner": mihash.online.OKH(32, n_anchors=40, warm_up=100, seed=3),
+            "trigger": mihash.TriggerUpdate(0.001, 20),
+        },
     ),
     Configuration("sketchhash, float16, 64 bits", d=16, options={"learner": "sketchhash", "dtype": "float16"}),
-    Configuration("osh, classes, interval 7", "class", options={"learner": "osh", "interval": 7}),
+    Configuration(
+        "osh, classes, interval 7", "class", options={"learner": "osh", "trigger": mihash.TriggerUpdate(-1.0, 7)}
+    ),
     Configuration("adapthash, no labels", options={"learner": "adapthash", "n_bits": 16}),
     Configuration("hmoh, classes, float16", "class", options={"learner": "hmoh", "dtype": "float16"}),
-    Configuration("mihash, classes, 128 bits", "class", 24, {"n_bits": 128, "interval": 33}),
+    Configuration(
+        "mihash, classes, 128 bits", "class", 24, {"n_bits": 128, "trigger": mihash.TriggerUpdate(-1.0, 33)}
+    ),
     Configuration("lsh, cosine", options={"learner": "lsh", "metric": "cosine"}),
 )
 

@@ -128,7 +128,12 @@ def made(folder: Path, named: bool, seed: int) -> Case:
     keys: list[int | str] = list(range(N_ROWS))
     if named:
         keys = [f"key {rng.integers(2**40):x}" if row % 3 else 10**6 + row for row in range(N_ROWS)]
-    options: dict[str, Any] = {"n_bits": 32, "theta": -1.0, "interval": 10, "reservoir_size": 60, "seed": 3}
+    options: dict[str, Any] = {
+        "n_bits": 32,
+        "reservoir_size": 60,
+        "seed": 3,
+        "trigger": mihash.TriggerUpdate(-1.0, 10),
+    }
     with mihash.OnlineIndex.create(folder, **options) as index:
         for start in range(0, N_ROWS, BATCH):
             part = slice(start, start + BATCH)
@@ -161,8 +166,8 @@ def _reading(Q: Any, stored: list[Any], gone: list[Any], some: list[Any]) -> lis
         ("search", lambda index: _plain(index.search(Q, 10))),
         ("radius", lambda index: _plain(index.search(Q, radius=8))),
         ("rescored", lambda index: _plain(index.search(Q, 5, rescore=40))),
-        ("filtered", lambda index: _plain(index.search(Q, 10, {"a": 1}))),
-        ("filtered by none", lambda index: _plain(index.search(Q, 10, {"b": None}))),
+        ("filtered", lambda index: _plain(index.search(Q, 10, where={"a": 1}))),
+        ("filtered by none", lambda index: _plain(index.search(Q, 10, where={"b": None}))),
         ("len", len),
         ("contains", lambda index: index.contains([*stored, *gone, "never", -5]).tolist()),
         ("metadata", lambda index: index.metadata(stored)),

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
+import mihash
 from mihash import OnlineIndex
 
 from .report import console, show_load
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> bool:
     X = rng.standard_normal((arguments.items, D)).astype(np.float32)
     with tempfile.TemporaryDirectory(prefix="mihash-soak-") as folder:
         console.print(f"Filling an index with {arguments.items:,} rows of {FIELDS} fields each ...")
-        with OnlineIndex.create(folder, 64, theta=float("inf")) as index:
+        with OnlineIndex.create(folder, 64, trigger=mihash.TriggerUpdate(float("inf"))) as index:
             fields = {f"field {i}": f"value {i}" for i in range(FIELDS)}
             index.add(X, metadata=[fields] * len(X))
         options = ("--timeout", str(arguments.timeout), "--max-conditions", str(arguments.conditions))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import mihash
 from mihash import OnlineIndex
 from mihash.errors import InvalidInput
 from mihash.online import learner_class
@@ -103,7 +104,11 @@ def poison(
         POISONS[name](X, y, at)
     labelled = learner_class(learner).needs_labels or name.endswith(("class", "class per row"))
     expected: dict[int, Vectors] = {}
-    options = {"metric": metric, "interval": _INTERVAL, "reservoir_size": _RESERVOIR}
+    options = {
+        "metric": metric,
+        "reservoir_size": _RESERVOIR,
+        "trigger": mihash.TriggerUpdate(0.02, _INTERVAL, relative=True),
+    }
     with OnlineIndex.create(folder, N_BITS, learner, **options) as index:
         edges = sorted({*range(0, _BEFORE + 1, _CHUNK), *(at + more for at in places for more in (0, 1))})
         for first, last in pairwise(

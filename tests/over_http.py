@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+import mihash
+
 D = 8
-OPTIONS = {"n_bits": 16, "interval": 50, "reservoir_size": 200}
+OPTIONS = {"n_bits": 16, "reservoir_size": 200, "trigger": mihash.TriggerUpdate(0.02, 50, relative=True)}
 
 
 def rows(n, seed=0, classes=4):

@@ -64,7 +64,7 @@ def rows(n):
 
 def make(folder, labels):
     """Make an index, and die without a checkpoint of what it has learned."""
-    index = mihash.OnlineIndex.create(folder, n_bits=32, theta=0.0, reservoir_size=300)
+    index = mihash.OnlineIndex.create(folder, n_bits=32, reservoir_size=300, trigger=mihash.TriggerUpdate(0.0))
     X, y = rows(N_SEEN)
     index.add(X[:600], y[:600] if labels else None)
     index.add(X[600:], y[600:] if labels else None)

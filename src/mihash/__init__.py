@@ -5,6 +5,7 @@ loads NumPy and nothing heavier.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .ranking import average_precision as average_precision
     from .ranking import mean_average_precision as mean_average_precision
     from .reservoir import Reservoir as Reservoir
+    from .store.cluster_options import Cluster as Cluster
     from .store.memory import MemoryTable as MemoryTable
     from .trigger import Decision as Decision
     from .trigger import FixedRate as FixedRate
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Cluster",
     "Decision",
     "FixedRate",
     "MemoryTable",
@@ -57,6 +60,7 @@ __all__ = [
     "mutual_information",
     "neighbors",
     "online",
+    "open",
     "pack",
     "quality",
     "ranking",
@@ -70,11 +74,34 @@ _HOMES = {
     ".loop.online_hashing": ("OnlineHashing",),
     ".ranking": ("average_precision", "mean_average_precision"),
     ".reservoir": ("Reservoir",),
+    ".store.cluster_options": ("Cluster",),
     ".store.memory": ("MemoryTable",),
     ".trigger": ("Decision", "FixedRate", "TriggerUpdate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOM_OF = {"datasets": ".paper.datasets", "export": ".io.export"}
+
+
+def open(path: "str | os.PathLike[str]", read_only: bool = False, **options: Any) -> "OnlineIndex":
+    """Open an index, or create one where there is nothing yet.
+
+    ``options`` are those of `OnlineIndex.create`. An existing index keeps the options that it was created with; an
+    option that is given and differs is an error.
+
+    Examples
+    --------
+    >>> import tempfile, mihash
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with mihash.open(folder.name, n_bits=32) as index:
+    ...     keys = index.add([0.5, 1.0, -2.0], keys="a", metadata={"year": 2024})
+    >>> with mihash.open(folder.name) as index:
+    ...     index.get("a").metadata
+    {'year': 2024}
+    >>> folder.cleanup()
+    """
+    from .index.online_index import OnlineIndex
+
+    return OnlineIndex.open_or_create(path, read_only, **options)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import validation
 from .codes import unpack
 from .errors import InvalidInput
-from .index.options import Options
+from .index.options import Options, default_trigger
 from .loop.loop import Stream
 from .mapping import HashMapping
 
@@ -135,7 +135,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             learner=self.learner,
             metric=self.metric,
             normalize=self.normalize,
-            interval=_NEVER,
+            trigger=default_trigger(_NEVER),
             reservoir_size=self.reservoir_size,
             seed=int(random.randint(2**31 - 1)),
             parameters=self.parameters or {},

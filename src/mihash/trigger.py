@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .codes import pack
-from .errors import InvalidInput
+from .errors import InvalidInput, UnknownName
 from .information import quality
 from .mapping import HashMapping
 from .neighbors import Neighborhood, WithinDistance, label_neighborhood, within_fraction
@@ -181,6 +181,27 @@ class FixedRate(Trigger):
         if not moved:
             return _unmoved()
         return Decision(True, float("nan"), f"{self.interval} examples have passed")
+
+
+TRIGGERS: dict[str, type[Trigger]] = {"TriggerUpdate": TriggerUpdate, "FixedRate": FixedRate}
+
+
+def as_trigger(trigger: "str | Trigger") -> Trigger:
+    """Return a trigger that was given as an object, or by the name of its class.
+
+    Examples
+    --------
+    >>> as_trigger("FixedRate")
+    FixedRate(interval=100)
+    """
+    if isinstance(trigger, str):
+        named = {name.lower(): made for name, made in TRIGGERS.items()}
+        if trigger.lower() not in named:
+            raise UnknownName(f"There is no trigger {trigger!r}; known: {', '.join(TRIGGERS)}.")
+        return named[trigger.lower()]()
+    if type(trigger) not in TRIGGERS.values():
+        raise InvalidInput(f"`trigger` must be one of {', '.join(TRIGGERS)}; got {trigger!r:.80}.")
+    return trigger
 
 
 def _unmoved() -> Decision:

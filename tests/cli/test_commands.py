@@ -20,7 +20,14 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert (run.code, run.err) == (0, "")
     assert f"mihash add {tmp_path / 'new'} FILE" in run.out
     stats = json.loads(mihash("stats", tmp_path / "new", "--json").out)
-    made = {"n_bits": 24, "learner": "hmoh", "metric": "cosine", "theta": 0.5, "interval": 50, "dtype": "float16"}
+    made = {
+        "n_bits": 24,
+        "learner": "hmoh",
+        "metric": "cosine",
+        "dtype": "float16",
+        "theta": 0.5,
+        "interval": 50,
+    }
     assert {name: stats[name] for name in made} == made
 
 

@@ -13,7 +13,7 @@ import mihash as library
 from mihash.io.ingest import name_of, rows_in
 
 N_ROWS = 40_000
-OPTIONS = {"n_bits": 16, "reservoir_size": 100, "interval": 500}
+OPTIONS = {"n_bits": 16, "reservoir_size": 100, "trigger": library.TriggerUpdate(0.02, 500, relative=True)}
 
 
 def listening():

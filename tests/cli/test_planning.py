@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-import mihash.sizing.plan
-from mihash.sizing.plan import Calibration
+import mihash.sizing.calibration
+from mihash.sizing.calibration import Calibration
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def calls(monkeypatch):
             labelled,
         )
 
-    monkeypatch.setattr(mihash.sizing.plan, "calibrate", calibrate)
+    monkeypatch.setattr(mihash.sizing.calibration, "calibrate", calibrate)
     return made
 
 

@@ -24,7 +24,9 @@ def rows(n, seed):
 @pytest.fixture
 def left_behind(tmp_path):
     """The folder of an index whose writer died before it wrote a checkpoint, and what it had decided."""
-    index = mihash.OnlineIndex.create(tmp_path / "made", n_bits=16, theta=0.0, reservoir_size=200)
+    index = mihash.OnlineIndex.create(
+        tmp_path / "made", n_bits=16, reservoir_size=200, trigger=mihash.TriggerUpdate(0.0)
+    )
     index.add(*rows(900, seed=1))
     index.rehash()
     index.add(*rows(450, seed=2))

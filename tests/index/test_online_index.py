@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import damage
 import mihash
+from mihash import online
 from mihash.errors import (
     CorruptStore,
     DuplicateKey,
@@ -81,12 +82,12 @@ def test_a_life(folder):
 @pytest.mark.identity
 def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path, monkeypatch):
     X, y = stream()
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as whole:
+    with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as whole:
         whole.add(X, y)
         expected, fingerprint = decisions(whole), whole.current.fingerprint
     assert sum(row[3] for row in expected) > 3
     monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 300)
-    mihash.OnlineIndex.create(tmp_path / "b", n_bits=16, theta=0.0).close()
+    mihash.OnlineIndex.create(tmp_path / "b", n_bits=16, trigger=mihash.TriggerUpdate(0.0)).close()
     rng, start = np.random.default_rng(1), 0
     while start < len(X):
         with mihash.OnlineIndex.open(tmp_path / "b") as part:
@@ -105,7 +106,7 @@ def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path
 
 def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
     X, _ = stream()
-    index = mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0)
+    index = mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0))
     index.add(X[:700])
     index.rehash()
     index.add(X[700:1100])
@@ -128,25 +129,25 @@ def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
 def test_learning_in_pieces_is_learning(folder, tmp_path, monkeypatch):
     """Rows left for later are stored and found; in whatever pieces, and after a crash, it is one stream."""
     X, y = stream()
-    with mihash.OnlineIndex.create(tmp_path / "whole", n_bits=16, theta=0.0) as whole:
+    with mihash.OnlineIndex.create(tmp_path / "whole", n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as whole:
         whole.add(X[:1000], y[:1000])
         whole.add(X[1000:1050])  # without labels: not learned from
         whole.add(X[1050:], y[1050:])
         expected, fingerprint = decisions(whole), whole.current.fingerprint
     monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 250)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+    with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index:
         assert index.add(X[:1000], y[:1000], at_once=300) == list(range(1000))
         assert (len(index), index.seen, index.behind) == (1000, 300, 700)
         assert index.search(X[999:1000], k=1, rescore=1000).keys.tolist() == [[999]]
         index.add(X[1000:1050], at_once=10)
         index.add(X[1050:], y[1050:], at_once=1)
         assert (index.seen, index.behind) == (311, 1189)
-        assert index.learn(0) == 1189
+        assert index.catch_up(0) == 1189
         index._rehashing.stop()
         shutil.copytree(folder, tmp_path / "crashed")
-        assert index.learn(600) == 589
+        assert index.catch_up(600) == 589
         shutil.copytree(folder, tmp_path / "later")
-        assert index.learn(100) == 489  # the rows without labels among them
+        assert index.catch_up(100) == 489  # the rows without labels among them
         assert index.seen == 1000
     for name in ("crashed", "later", "index"):
         with mihash.OnlineIndex.open(tmp_path / name) as again:
@@ -195,7 +196,7 @@ def test_a_learner_that_was_interrupted_is_read_again(folder, monkeypatch):
 def test_every_learner_works_in_an_index(folder, name):
     X, y = stream(600)
     y = y if LEARNERS[name].needs_labels else None
-    with mihash.OnlineIndex.create(folder, n_bits=16, learner=name, theta=-1.0) as index:
+    with mihash.OnlineIndex.create(folder, n_bits=16, learner=name, trigger=mihash.TriggerUpdate(-1.0)) as index:
         index.add(X, y)
         index.wait()
         assert index.search(X[:20], k=1, rescore=50).keys.ravel().tolist() == list(range(20))
@@ -305,7 +306,9 @@ def test_update_and_metadata(folder):
 
 def test_pause_rollback_and_resume(folder):
     X, y = stream(1200)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0) as index:  # every check accepts a version
+    with mihash.OnlineIndex.create(
+        folder, n_bits=16, trigger=mihash.TriggerUpdate(-1.0)
+    ) as index:  # every check accepts a version
         index.add(X[:600], y[:600])
         index.wait()
         old, mapping = index.version, index.snapshot
@@ -339,7 +342,7 @@ def test_pause_rollback_and_resume(folder):
 
 def test_readers_follow(folder):
     X, _ = stream(1500)
-    writer = mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0)
+    writer = mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0))
     reader = mihash.OnlineIndex.open(folder, read_only=True)
     assert reader.search(X[:2]).keys.shape == (2, 0)
     for start in range(0, 1500, 250):
@@ -442,7 +445,9 @@ def test_a_full_disk_loses_nothing(folder):
 
 def test_a_build_that_fails_is_told_and_made_again(folder):
     X, y = stream(1000)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0) as index:  # every check accepts a version
+    with mihash.OnlineIndex.create(
+        folder, n_bits=16, trigger=mihash.TriggerUpdate(-1.0)
+    ) as index:  # every check accepts a version
         index.add(X[:500], y[:500])
         index.wait()
         old = index.version
@@ -465,7 +470,7 @@ def test_a_learner_that_diverges_stops_learning_and_keeps_the_rows(folder):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with mihash.OnlineIndex.create(
-            folder, n_bits=8, parameters={"learning_rate": 1e38}, normalize=False
+            folder, learner=online.MIHash(8, learning_rate=1e38), normalize=False
         ) as index:
             index.add(1e13 * X, y)
             assert len(index) == 900
@@ -523,10 +528,11 @@ def test_options_are_checked(folder):
         {"learner": "nothing"},
         {"metric": "manhattan"},
         {"n_bits": 0},
-        {"theta": "high"},
+        {"trigger": "high"},
         {"dtype": "int8"},
-        {"interval": 0},
-        {"parameters": {"nothing": 1}},
+        {"trigger": 0.02},
+        {"learner": 5},
+        {"learner": online.MIHash(16), "n_bits": 8},
     ):
         with pytest.raises((InvalidInput, UnknownName)):
             mihash.OnlineIndex.create(folder, **arguments)
@@ -582,7 +588,7 @@ def test_a_damaged_mapping_is_refused(folder):
 
 def test_searches_in_threads_while_everything_changes(folder):
     X, y = stream(3000)
-    index = mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0)
+    index = mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(-1.0))
     index.add(X[:600], y[:600], keys=[f"k{i}" for i in range(600)])
     problems, stop = [], threading.Event()
 
@@ -622,7 +628,7 @@ class Model(RuleBasedStateMachine):
         self.rng = np.random.default_rng(0)
         self.folder = folder or __import__("pathlib").Path(__import__("tempfile").mkdtemp()) / "index"
         self.index = mihash.OnlineIndex.create(
-            self.folder, n_bits=12, theta=-1.0, interval=40, reservoir_size=40, dtype=dtype
+            self.folder, n_bits=12, reservoir_size=40, dtype=dtype, trigger=mihash.TriggerUpdate(-1.0, 40)
         )
         self.dtype, self.items, self.fresh = dtype, {}, 0
 
@@ -661,7 +667,7 @@ class Model(RuleBasedStateMachine):
         where = None if colour is None else {"colour": colour}
         self.index.wait()
         mapping = self.index.snapshot
-        hits = self.index.search(queries, k, where, rescore=10**6 if rescored else 0)
+        hits = self.index.search(queries, k, where=where, rescore=10**6 if rescored else 0)
         chosen = {name: x for name, (x, c) in self.items.items() if colour is None or c == colour}
         if not chosen:
             assert hits.keys.shape == (3, 0)
@@ -763,7 +769,9 @@ def test_a_relative_path_is_that_of_the_beginning(tmp_path, monkeypatch):
 
 def test_stats_from_another_thread_lose_no_decision_and_do_not_hang(folder):
     X, y = stream(3000)
-    with mihash.OnlineIndex.create(folder, n_bits=8, theta=0.0, interval=5, reservoir_size=50) as index:
+    with mihash.OnlineIndex.create(
+        folder, n_bits=8, reservoir_size=50, trigger=mihash.TriggerUpdate(0.0, 5)
+    ) as index:
         stop = threading.Event()
 
         def look():
@@ -832,7 +840,7 @@ def test_an_index_that_is_dropped_frees_its_lock(folder):
 
 def test_a_full_disk_after_the_rows_were_stored_is_a_warning(folder, monkeypatch):
     X, y = stream(600)
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index:
+    with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index:
         index.add(X[:300], y[:300])
         flush = journal.Journal.flush
 
@@ -846,7 +854,9 @@ def test_a_full_disk_after_the_rows_were_stored_is_a_warning(folder, monkeypatch
         assert len(index) == 600
         fingerprint = index.current.fingerprint
         index.wait()
-    with mihash.OnlineIndex.create(folder.with_name("whole"), n_bits=16, theta=0.0) as whole:
+    with mihash.OnlineIndex.create(
+        folder.with_name("whole"), n_bits=16, trigger=mihash.TriggerUpdate(0.0)
+    ) as whole:
         whole.add(X, y)
         assert whole.current.fingerprint == fingerprint
 
@@ -1016,7 +1026,7 @@ def test_compacting_without_room_says_what_was_done_and_writes_go_on(folder, mon
 def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(folder, monkeypatch):
     monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 200)
     X = np.random.default_rng(0).standard_normal((1400, 6)).astype(np.float32)
-    options = {"n_bits": 16, "theta": -1.0, "interval": 20, "reservoir_size": 50}
+    options = {"n_bits": 16, "reservoir_size": 50, "trigger": mihash.TriggerUpdate(-1.0, 20)}
     with mihash.OnlineIndex.create(folder, **options) as index:
         for start in range(0, 1400, 100):
             index.add(X[start : start + 100])
@@ -1033,7 +1043,7 @@ def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(fol
         damage.replace(folder, "checkpoint", "state", state, b"damaged")
     with mihash.OnlineIndex.open(folder) as index:
         with pytest.warns(RuntimeWarning, match="passed over"):
-            index.learn()
+            index.catch_up()
         assert index.current.fingerprint == fingerprint
         assert [row["number"] for row in index.history()] == [row["number"] for row in before]
         index.add(X[:100])

@@ -104,7 +104,9 @@ def test_refusals(tmp_path):
 
 def test_history_in_parts_and_versions(tmp_path):
     X, y = stream()
-    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16, interval=50) as index:
+    with mihash.OnlineIndex.create(
+        tmp_path / "index", n_bits=16, trigger=mihash.TriggerUpdate(0.02, 50, relative=True)
+    ) as index:
         assert index.versions() == []
         assert index.seen in (None, 0)
         metadata = [{"row": i} if i % 2 else None for i in range(len(X))]

@@ -38,7 +38,7 @@ MAKERS = {
 )
 def test_every_kind_of_mapping_makes_the_codes_of_an_index(kind, tmp_path):
     mapping = MAKERS[kind]()
-    with mihash.OnlineIndex.create(tmp_path / "index", mapping=mapping) as index:
+    with mihash.OnlineIndex.create(tmp_path / "index", learner=mapping) as index:
         index.add(X[:600], Y[:600])
         assert index.options.n_bits == 16
         assert index.options.learner == "given"
@@ -65,7 +65,7 @@ def test_every_kind_of_mapping_makes_the_codes_of_an_index(kind, tmp_path):
 
 def test_the_trigger_says_whether_another_mapping_is_worth_a_rehash(tmp_path):
     good = MAKERS["linear"]()
-    with mihash.OnlineIndex.create(tmp_path, mapping=linear(0)) as index:
+    with mihash.OnlineIndex.create(tmp_path, learner=linear(0)) as index:
         with pytest.raises(NotReady, match="add vectors first"):
             index.offer(good)
         index.add(X, Y)
@@ -90,7 +90,7 @@ def test_the_trigger_says_whether_another_mapping_is_worth_a_rehash(tmp_path):
 
 def test_what_was_given_survives_a_crash(tmp_path):
     good, path = MAKERS["linear"](), tmp_path / "index"
-    index = mihash.OnlineIndex.create(path, mapping=linear(0))
+    index = mihash.OnlineIndex.create(path, learner=linear(0))
     shutil.copytree(path, tmp_path / "empty")
     index.add(X[:500], Y[:500])
     index.offer(good)
@@ -112,14 +112,14 @@ def test_what_was_given_survives_a_crash(tmp_path):
 
 
 def test_mappings_that_do_not_fit_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="`mapping` must be a hash mapping"):
-        mihash.OnlineIndex.create(tmp_path / "a", mapping=np.eye(3))
-    with pytest.raises(InvalidInput, match="`parameters` are those of a learner"):
-        mihash.OnlineIndex.create(tmp_path / "a", mapping=linear(0), parameters={"learning_rate": 1.0})
-    with pytest.raises(InvalidInput, match="give `mapping`"):
+    with pytest.raises(InvalidInput, match="`learner` must be"):
+        mihash.OnlineIndex.create(tmp_path / "a", learner=np.eye(3))
+    with pytest.raises(InvalidInput, match="write learner=mapping"):
+        mihash.OnlineIndex.create(tmp_path / "a", mapping=linear(0))
+    with pytest.raises(InvalidInput, match="give the mapping itself"):
         mihash.OnlineIndex.create(tmp_path / "a", learner="given")
     assert not (tmp_path / "a").exists()
-    with mihash.OnlineIndex.create(tmp_path / "b", mapping=linear(0)) as index:
+    with mihash.OnlineIndex.create(tmp_path / "b", learner=linear(0)) as index:
         with pytest.raises(InvalidInput, match="64 features"):
             index.add(X[:10, :5])
         index.add(X[:300])

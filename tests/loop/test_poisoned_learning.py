@@ -94,7 +94,10 @@ def use_while_stopped(index):
 
 def test_learning_begins_anew_where_it_is_resumed(tmp_path, breaking):
     folder = tmp_path / "index"
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=0.0) as index, warnings.catch_warnings():
+    with (
+        mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         index.add(rows(1000))
         stopped = index.stats()

@@ -76,9 +76,7 @@ def test_every_method_works_in_the_loop_and_comes_back(method, tmp_path):
 
 def test_in_an_index_it_finds_what_is_alike(tmp_path):
     options = {"method": "sdh", "every": 200, "options": {"n_anchors": 50}}
-    with mihash.OnlineIndex.create(
-        tmp_path / "index", n_bits=16, learner="refit", parameters=options, reservoir_size=200
-    ) as index:
+    with mihash.OnlineIndex.create(tmp_path / "index", learner=Refit(16, **options), reservoir_size=200) as index:
         index.add(X[:600], Y[:600], keys=range(600))
         assert index.stats()["updates"] > 1
         keys = index.search(X[600:], k=5).keys
@@ -132,7 +130,7 @@ def test_a_method_without_torch_is_refused(monkeypatch):
 def test_an_index_says_why_a_sample_is_refused(tmp_path):
     X = np.random.default_rng(0).standard_normal((400, 8))
     parameters = {"method": "sdh", "every": 100, "options": {"n_anchors": 20}}
-    with mihash.OnlineIndex.create(tmp_path, 8, "refit", parameters=parameters) as index:
+    with mihash.OnlineIndex.create(tmp_path, learner=Refit(8, **parameters)) as index:
         index.add(X, np.zeros(400, dtype=int))
         assert "class" in index.stats()["learning_error"]
         index.add(X, np.arange(400) % 2)

@@ -35,7 +35,7 @@ def served(running):
         metadata = [{"row": i, "even": i % 2 == 0} if i % 3 else None for i in range(600)]
         body = {"vectors": X.tolist(), "labels": y.tolist(), "metadata": metadata}
         assert call.post("/v1/items", body).status == 201
-        service.service.index.learn()
+        service.service.index.catch_up()
         service.service.index.wait()
         yield call
 

@@ -19,7 +19,9 @@ from over_http import Caller, rows
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("client") / "index"
     with Running(
-        lambda: mihash.OnlineIndex.create(folder, n_bits=16, interval=50, reservoir_size=200),
+        lambda: mihash.OnlineIndex.create(
+            folder, n_bits=16, reservoir_size=200, trigger=mihash.TriggerUpdate(0.02, 50, relative=True)
+        ),
         token="secret",
         limits=Limits(max_body=1 << 20),
     ) as running:

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import mihash
 from mihash.service import Limits, events
 from mihash.service.client import Client
 from mihash.service.problems import Problem
@@ -84,7 +85,7 @@ def test_what_happens_is_told(running):
 
 def test_a_clock_that_is_set_back_loses_no_version(running, monkeypatch):
     X, y = rows(200)
-    with running(theta=float("inf")) as service:
+    with running(trigger=mihash.TriggerUpdate(float("inf"), 50)) as service:
         call = Caller(service).ready()
         call.post("/v1/items", {"vectors": X.tolist(), "labels": y.tolist()})
         index = service.service.index
@@ -131,7 +132,7 @@ def test_a_slow_listener_gets_every_decision_and_the_newest_stats(running, monke
     monkeypatch.setattr(events, "_RECENT", 20)
     monkeypatch.setattr(events, "_AT_ONCE", 7)
     X, y = rows(600)
-    with running(interval=4, reservoir_size=20, theta=float("inf")) as service:
+    with running(reservoir_size=20, trigger=mihash.TriggerUpdate(float("inf"), 4)) as service:
         call = Caller(service).ready()
         call.post("/v1/items", {"vectors": X[:300].tolist(), "labels": y[:300].tolist()})
         first = call.get("/v1/history?limit=1").body["decisions"][0]["number"]

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import mihash
 from mihash.service.metrics import Metrics, Rate
 from over_http import Caller, rows
 
@@ -48,7 +49,7 @@ def test_quality(served):
 
 def test_quality_with_a_theta_and_infinity(running):
     X, y = rows(300)
-    with running(theta=float("inf")) as service:
+    with running(trigger=mihash.TriggerUpdate(float("inf"), 50)) as service:
         call = Caller(service).ready()
         call.post("/v1/items", {"vectors": X.tolist(), "labels": y.tolist()})
         assert call.get("/v1/quality").body["points"][-1]["theta"] == "inf"

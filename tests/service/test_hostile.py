@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import mihash
 from mihash.errors import InvalidInput, StoreError
 from mihash.service import Limits
 from over_http import Caller, D, rows
@@ -151,7 +152,7 @@ def test_vectors_that_are_too_wide(running, kind):
 def test_a_full_disk_blinds_nobody(running, monkeypatch):
     """Whoever looks after the service sees what is on the disk, and that it is full; but not where it is."""
     X, _ = rows(400)
-    with running(theta=float("inf")) as service:
+    with running(trigger=mihash.TriggerUpdate(float("inf"), 50)) as service:
         call = Caller(service).ready()
         index = service.service.index
         call.post("/v1/items", {"vectors": X[:300].tolist()})

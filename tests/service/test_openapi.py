@@ -73,7 +73,12 @@ def test_schemathesis(tmp_path):
     X = np.random.default_rng(0).standard_normal((300, 1))
 
     def opening():
-        return mihash.OnlineIndex.create(tmp_path / "index", n_bits=16, interval=50, reservoir_size=100)
+        return mihash.OnlineIndex.create(
+            tmp_path / "index",
+            n_bits=16,
+            reservoir_size=100,
+            trigger=mihash.TriggerUpdate(0.02, 50, relative=True),
+        )
 
     with Running(opening, token=TOKEN, limits=Limits(max_body=100_000)) as service:
         call = Caller(service, TOKEN).ready()

@@ -174,7 +174,7 @@ def under_load(process, url, name, how):
 def test_everything_acknowledged_is_there(tmp_path):
     """After `kill -9`, and after SIGTERM, both while clients add and search and versions are built."""
     folder = tmp_path / "index"
-    mihash.OnlineIndex.create(folder, n_bits=16, interval=20, reservoir_size=60, theta=-1.0).close()
+    mihash.OnlineIndex.create(folder, n_bits=16, reservoir_size=60, trigger=mihash.TriggerUpdate(-1.0, 20)).close()
     with started(folder) as (process, url):
         acknowledged, code = under_load(process, url, "first", signal.SIGKILL)
         assert code == -signal.SIGKILL

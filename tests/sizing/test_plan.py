@@ -5,7 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
-from mihash.index.options import Options
+from mihash.index.options import Options, default_trigger
 from mihash.sizing import calibration
 from mihash.sizing.calibration import Calibration, calibrate
 from mihash.sizing.plan import plan
@@ -142,7 +142,7 @@ def test_a_sample_has_its_own_labels():
 def test_the_trigger_looks_as_often_as_it_will():
     X, y = (each[:1500] for each in calibration._made_up(32))
     often, rarely, unlabelled = (
-        calibration._learning(X, labels, Options(n_bits=32, interval=interval))[1:]
+        calibration._learning(X, labels, Options(n_bits=32, trigger=default_trigger(interval)))[1:]
         for labels, interval in ((y, 50), (y, 700), (None, 50))
     )
     assert often[0] == rarely[0] == 1500
@@ -153,7 +153,9 @@ def test_the_trigger_looks_as_often_as_it_will():
 def test_learning_stops_in_time(monkeypatch):
     monkeypatch.setattr(calibration, "_LONGEST_S", 0.0)
     X, _ = calibration._made_up(4)
-    assert calibration._learning(X, None, Options(n_bits=8, learner="lsh", interval=300))[1] == 1200
+    assert (
+        calibration._learning(X, None, Options(n_bits=8, learner="lsh", trigger=default_trigger(300)))[1] == 1200
+    )
 
 
 def test_a_long_interval_is_measured_with_a_quarter_of_the_examples(monkeypatch):

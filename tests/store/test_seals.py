@@ -13,7 +13,9 @@ X = np.random.default_rng(0).standard_normal((400, 6)).astype(np.float32)
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sealed") / "index"
-    with mihash.OnlineIndex.create(folder, n_bits=16, theta=-1.0, interval=50, reservoir_size=50) as index:
+    with mihash.OnlineIndex.create(
+        folder, n_bits=16, reservoir_size=50, trigger=mihash.TriggerUpdate(-1.0, 50)
+    ) as index:
         index.add(X, source=("a.csv", 400))
         index.wait()
     return folder
@@ -67,7 +69,7 @@ def test_a_checkpoint_of_another_row_is_passed_over(sound, tmp_path):
     folder = changed(sound, tmp_path / "index", "UPDATE checkpoint SET through = through - 1")
     with mihash.OnlineIndex.open(folder) as index:
         with pytest.warns(RuntimeWarning, match="taken at another row"):
-            index.learn()
+            index.catch_up()
         assert index.seen == len(X)
 
 

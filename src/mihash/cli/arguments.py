@@ -39,18 +39,20 @@ def open_index(
     """
     from ..errors import InvalidInput, NotReady
     from ..index.online_index import OnlineIndex
+    from ..store.cluster_options import Cluster
 
     check_index(path)
+    cluster = None if ray is None and partial is None else Cluster(address=ray, allow_partial=partial)
     try:
-        return OnlineIndex.open(path, read_only, address=ray, allow_partial=partial)
+        return OnlineIndex.open(path, read_only, cluster=cluster)
     except InvalidInput as error:
-        if "Only an index on Ray" in str(error):
+        if "is not on Ray" in str(error):
             raise InvalidInput(f"{path} is not an index on Ray: leave --ray and --partial out.") from error
         raise
     except NotReady:
         if not read_only:
             raise
-        return OnlineIndex.open(path, address=ray, allow_partial=partial)
+        return OnlineIndex.open(path, cluster=cluster)
 
 
 def as_nodes(texts: "Sequence[str]") -> "list[str] | dict[str, str] | None":

@@ -85,8 +85,9 @@ def _learning(folder: str, clouds: _Clouds, bits: int, learner: str) -> Iterator
 
 def _serving(folder: str, clouds: _Clouds, bits: int, rows: int) -> Iterator[_Measure]:
     from ..index.online_index import OnlineIndex
+    from ..trigger import TriggerUpdate
 
-    with OnlineIndex.create(folder, bits, "lsh", theta=float("inf")) as index:
+    with OnlineIndex.create(folder, bits, "lsh", TriggerUpdate(float("inf"))) as index:
         index.add(clouds.draw(_CHUNK_ROWS)[0])
         seconds = [_filled(index, clouds, n) for n in _chunks(rows - _CHUNK_ROWS)]
         if seconds:

@@ -3,7 +3,7 @@
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -67,26 +67,23 @@ def create(
     """Make an empty index: a folder, or with --shards the coordinator of an index on Ray (docs/scale.md)."""
     from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
+    from ..index.options import Options, default_trigger
+    from ..store.cluster_options import Cluster
+    from ..trigger import TriggerUpdate
 
     if shards is None and (node or ray is not None):
         raise InvalidInput("--ray and --node are for an index on Ray: say with --shards how many shards it has.")
-    cluster: dict[str, Any] = {"shards": shards, "nodes": as_nodes(node or []), "address": ray}
-    if shards is not None:
-        cluster["table"] = "ray"
-
+    made = Options(n_bits=bits, learner=learner, seed=seed, parameters=as_parameters(parameter or []))
     OnlineIndex.create(
         path,
-        bits,
-        learner,
+        learner=made.make_learner(),
+        trigger=default_trigger(interval) if theta is None else TriggerUpdate(theta, interval),
         metric=metric,
-        theta=theta,
-        interval=interval,
+        normalize=not raw,
         reservoir_size=reservoir_size,
         dtype=dtype,
-        normalize=not raw,
         seed=seed,
-        parameters=as_parameters(parameter or []),
-        **cluster,
+        cluster=None if shards is None else Cluster(shards, as_nodes(node or []), ray),
     ).close()
     say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
 

@@ -16,7 +16,7 @@ _PANEL = "Care"
 def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
     """Show what is in an index, and how it was made."""
     with open_index(path, True, ray) as index:
-        found = index.stats()
+        found = dict(index.stats())
     if as_json:
         json_line(found)
     else:

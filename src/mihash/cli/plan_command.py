@@ -129,10 +129,10 @@ def _check_learning(
     file_format: str | None,
 ) -> None:
     from ..errors import InvalidInput
-    from ..index.options import Options
+    from ..index.options import Options, default_trigger
     from ..online import learner_class
 
-    Options(n_bits=bits, learner=learner, interval=interval)
+    Options(n_bits=bits, learner=learner, trigger=default_trigger(interval))
     if sample is None:
         for name, given in (("--vector", vector), ("--label", label), ("--format", file_format)):
             if given is not None:

@@ -149,7 +149,7 @@ def _answers(
 ) -> Iterator[dict[str, Any]]:
     """Yield an answer for each query; a stored item is not its own neighbour."""
     for names, Q in queries:
-        hits = index.search(Q, k if own is None else k + 1, where, rescore, radius)
+        hits = index.search(Q, k if own is None else k + 1, where=where, rescore=rescore, radius=radius)
         for name, keys, distances in zip(names, hits.keys, hits.distances, strict=True):
             found = [pair for pair in zip(keys.tolist(), distances.tolist(), strict=True) if pair[0] != own]
             found = found[: k if radius is None else None]

@@ -1,19 +1,51 @@
-"""What an index is made with: checked once, stored with it, and enough to make its learner again."""
+"""What an index is created with: checked once, stored with it, and enough to make its loop again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput
 from ..loop.loop import Stream
-from ..online import OnlineLearner, learner_class
+from ..mapping import HashMapping
+from ..online import Given, OnlineLearner, learner_class
 from ..reservoir import Reservoir
-from ..trigger import TriggerUpdate
+from ..trigger import TRIGGERS, Trigger, TriggerUpdate, as_trigger
 
 METRICS = ("euclidean", "cosine")
 RELATIVE_THETA = 0.02
+_N_BITS = 64
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+_FORMER = {  # arguments of `create` and `open` that have gone, and what to write instead
+    "theta": "trigger=TriggerUpdate(theta, interval)",
+    "interval": "trigger=TriggerUpdate(theta, interval)",
+    "parameters": "a learner object, such as learner=mihash.online.MIHash(64, lr=0.5)",
+    "mapping": "learner=mapping",
+    "table": "cluster=Cluster(...)",
+    "shards": "cluster=Cluster(shards=...)",
+    "nodes": "cluster=Cluster(nodes=...)",
+    "address": "cluster=Cluster(address=...)",
+    "timeout_s": "cluster=Cluster(timeout_s=...)",
+    "allow_partial": "cluster=Cluster(allow_partial=...)",
+}
+
+
+def names_former(call: Call) -> Call:
+    """Have a call say what to write in place of arguments that have gone."""
+
+    @wraps(call)
+    def checked(*args: Any, **options: Any) -> Any:
+        for name in options:
+            if name in _FORMER:
+                raise InvalidInput(f"`{name}` is not an argument any more: write {_FORMER[name]}.")
+        return call(*args, **options)
+
+    return checked  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -30,12 +62,11 @@ class Options:
     mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
     """
 
-    n_bits: int = 64
+    n_bits: int = _N_BITS
     learner: str = "mihash"
     metric: str = "euclidean"
     normalize: bool = True
-    theta: float | None = None
-    interval: int = 100
+    trigger: Trigger = TriggerUpdate(RELATIVE_THETA, relative=True)  # noqa: RUF009 -- frozen
     reservoir_size: int = 2000
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -46,53 +77,145 @@ class Options:
         validation.choice("metric", self.metric, METRICS)
         if not isinstance(self.normalize, bool):
             raise InvalidInput(f"`normalize` must be True or False; got {self.normalize!r}.")
-        if self.theta is not None:
-            self._take(theta=validation.number("theta", self.theta, finite=False))
-        self._take(interval=validation.integer("interval", self.interval, minimum=1))
         self._take(reservoir_size=validation.integer("reservoir_size", self.reservoir_size, minimum=2))
         self._take(seed=validation.integer("seed", self.seed, minimum=0))
-        if not isinstance(self.parameters, Mapping):
-            raise InvalidInput(f"`parameters` must be a dictionary; got {self.parameters!r:.80}.")
         self.make_learner()
         try:
             self.to_text()
         except TypeError as error:
-            raise InvalidInput(f"`parameters` must be plain numbers and strings; {error}.") from error
+            raise InvalidInput(f"The learner's parameters must be plain numbers and strings; {error}.") from error
 
     def _take(self, **checked: Any) -> None:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    @classmethod
+    def chosen(
+        cls,
+        n_bits: int | None,
+        learner: str | OnlineLearner | HashMapping | None,
+        trigger: str | Trigger | None,
+        seed: int,
+        **others: Any,
+    ) -> Self:
+        """Return the options, with learner and trigger given as objects or by name.
+
+        Examples
+        --------
+        >>> import mihash
+        >>> options = Options.chosen(None, mihash.online.HMOH(16, lr=0.5), "FixedRate", seed=3)
+        >>> options.n_bits, options.learner, options.parameters["lr"], options.trigger
+        (16, 'hmoh', 0.5, FixedRate(interval=100))
+        """
+        rule = default_trigger() if trigger is None else as_trigger(trigger)
+        if isinstance(learner, HashMapping):
+            others |= {"learner": Given.name, "normalize": False}
+            length = learner.n_bits
+        elif isinstance(learner, OnlineLearner):
+            if learner.n_features is not None:
+                raise InvalidInput("`learner` must be fresh: this one has learned from examples already.")
+            parameters = learner.parameters()
+            length, own = parameters.pop("n_bits"), parameters.pop("seed")
+            others |= {
+                "learner": learner.name,
+                "parameters": parameters if own == seed else parameters | {"seed": own},
+            }
+        else:
+            if learner == Given.name:
+                raise InvalidInput(f"`learner` cannot be {learner!r}: give the mapping itself as `learner`.")
+            if not isinstance(learner, str | None):
+                raise InvalidInput(
+                    f"`learner` must be a learner, its name, or a hash mapping; got {learner!r:.80}."
+                )
+            others |= {} if learner is None else {"learner": learner}
+            length = _N_BITS if n_bits is None else n_bits
+        if n_bits not in (None, length):
+            raise InvalidInput(f"`n_bits` must be that of the learner, {length}; got {n_bits!r}. Leave it out.")
+        return cls(n_bits=length, trigger=rule, seed=seed, **others)
+
+    @names_former
+    def check_same(
+        self,
+        *,
+        dtype: tuple[str, str | None],
+        n_bits: Any = None,
+        learner: Any = None,
+        trigger: Any = None,
+        **others: Any,
+    ) -> None:
+        """Raise where an option that is given differs from the one that the index was created with.
+
+        ``dtype`` is the stored one and the one that is given.
+        """
+        unknown = sorted(set(others) - set(vars(self)))
+        if unknown:
+            raise InvalidInput(f"`{unknown[0]}` is not an option of an index; see OnlineIndex.create.")
+        asked = Options.chosen(n_bits, learner, trigger, **({"seed": self.seed} | others))
+        given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | others
+        names = [name for name, value in given.items() if value is not None]
+        names += ["parameters"] * isinstance(learner, OnlineLearner)
+        pairs = {name: (getattr(self, name), getattr(asked, name)) for name in names}
+        if dtype[1] is not None:
+            pairs["dtype"] = dtype
+        for name, (was, wanted) in pairs.items():
+            if was != wanted:
+                raise InvalidInput(
+                    f"This index was created with {name}={was!r}; got {wanted!r}. Leave `{name}` out, or create "
+                    "another index."
+                )
+
+    @property
+    def theta(self) -> float | None:
+        """The trigger's theta in bits; None for a share of the table's quality, -inf for a fixed rate."""
+        if not isinstance(self.trigger, TriggerUpdate):
+            return float("-inf")
+        return None if self.trigger.relative else self.trigger.theta
+
+    @property
+    def interval(self) -> int:
+        """How many examples pass between two decisions."""
+        return self.trigger.interval
+
     def make_learner(self) -> OnlineLearner:
         """Return a fresh learner."""
-        cls = learner_class(self.learner)
-        known = [name for name in cls(self.n_bits, seed=0).parameters() if name not in ("n_bits", "seed")]
+        made = learner_class(self.learner)
+        known = [name for name in made(self.n_bits, seed=0).parameters() if name != "n_bits"]
         unknown = sorted(set(self.parameters) - set(known))
         if unknown:
+            known.remove("seed")
             raise InvalidInput(
                 f"`parameters` of {self.learner} must be among {', '.join(known)}; got {', '.join(unknown)}."
             )
-        return cls(self.n_bits, seed=self.seed, **self.parameters)
-
-    def make_trigger(self) -> TriggerUpdate:
-        """Return the trigger; without a theta, one that asks for 2 % of the quality that the table has."""
-        if self.theta is None:
-            return TriggerUpdate(RELATIVE_THETA, self.interval, relative=True)
-        return TriggerUpdate(self.theta, self.interval)
+        return made(self.n_bits, **{"seed": self.seed, **self.parameters})
 
     def make_stream(self) -> Stream:
         """Return a stream that nothing has gone through."""
         reservoir = Reservoir(self.reservoir_size, self.seed)
-        return Stream(self.make_learner(), self.make_trigger(), reservoir, self.metric, self.normalize)
+        return Stream(self.make_learner(), self.trigger, reservoir, self.metric, self.normalize)
 
     def to_text(self) -> str:
         """Return the options as JSON."""
-        return json.dumps(asdict(self), sort_keys=True)
+        values = {name: value for name, value in vars(self).items() if name != "trigger"}
+        values |= {"theta": self.theta, "interval": self.interval}
+        if self.trigger not in (TriggerUpdate(self.theta or 0.0, self.interval), default_trigger(self.interval)):
+            values["trigger"] = {"kind": type(self.trigger).__name__, **asdict(self.trigger)}  # type: ignore[call-overload]
+        return json.dumps(values, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Return the options that `to_text` wrote."""
         try:
-            return cls(**json.loads(text))
-        except (TypeError, ValueError) as error:
+            values = json.loads(text)
+            theta, interval, rule = values.pop("theta"), values.pop("interval"), values.pop("trigger", None)
+            if rule is not None:
+                trigger = TRIGGERS[rule.pop("kind")](**rule)
+            else:
+                trigger = default_trigger(interval) if theta is None else TriggerUpdate(theta, interval)
+            return cls(**values, trigger=trigger)
+        except (TypeError, ValueError, KeyError) as error:
             raise CorruptStore(f"The options of the index cannot be read: {error}.") from error
+
+
+def default_trigger(interval: int = 100) -> TriggerUpdate:
+    """Return the trigger of an index that none was given for: 2 % of the quality that the table has."""
+    return TriggerUpdate(RELATIVE_THETA, interval, relative=True)

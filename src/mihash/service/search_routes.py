@@ -116,7 +116,7 @@ def _search(
 ) -> dict[str, Any]:
     spare = int(own is not None)  # it is found first, and left out
     rescore = wanted.rescore + spare if wanted.rescore else 0
-    hits = index.search(vectors, wanted.k + spare, wanted.where, rescore, wanted.radius)
+    hits = index.search(vectors, wanted.k + spare, where=wanted.where, rescore=rescore, radius=wanted.radius)
     if wanted.radius is not None and sum(len(keys) for keys in hits.keys) > limits.results:
         message = f"More than {limits.results:,} items are so near: take a smaller radius."
         raise Problem(422, "invalid_input", message)

@@ -163,13 +163,13 @@ class Service:
         if index is None or not index.behind:
             return False
         n = min(self.limits.piece, index.behind)
-        left = index.learn(n)
+        left = index.catch_up(n)
         self._row_s = (time.perf_counter() - begin) / n
         return left > 0
 
     def stats(self, index: OnlineIndex) -> dict[str, Any]:
         """Return the state of index and service in numbers."""
-        found = index.stats()
+        found = dict(index.stats())
         for name in _ERRORS:
             if found[name] is not None:
                 found[name] = self.without_paths(found[name])

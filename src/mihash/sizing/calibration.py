@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import InvalidInput
 from ..index.online_index import OnlineIndex
-from ..index.options import Options
+from ..index.options import Options, default_trigger
 from ..online import learner_class
 from ..search import as_columns, nearest
+from ..trigger import TriggerUpdate
 
 DTYPES = ("float32", "float16")
 LEARNED = 8192
@@ -118,11 +119,13 @@ def calibrate(
         Is told what is measured.
     """
     n_features = validation.integer("n_features", n_features, minimum=1)
-    options = Options(n_bits=n_bits, learner=learner, interval=interval)
+    options = Options(n_bits=n_bits, learner=learner, trigger=default_trigger(interval))
     validation.choice("dtype", dtype, DTYPES)
     X, y = _examples(n_features, options, sample, labels)
     progress("learning")
-    learn_s, n_learned, updates, doubling = _learning(X, y, replace(options, interval=min(interval, len(X) // 4)))
+    learn_s, n_learned, updates, doubling = _learning(
+        X, y, replace(options, trigger=default_trigger(min(interval, len(X) // 4)))
+    )
     progress("scanning")
     scan_s = _scanning(n_bits)
     with tempfile.TemporaryDirectory() as folder:
@@ -204,7 +207,7 @@ def _storing(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, scan_s
     """
     chunk = np.resize(X, (min(_CHUNK, max(_STORED_FLOATS // X.shape[1] // _SITTINGS, 700)), X.shape[1]))
     n_chunks = max(_STORED_FLOATS // chunk.size - _SITTINGS, 1)
-    OnlineIndex.create(path, n_bits, "lsh", theta=float("inf"), dtype=dtype).close()
+    OnlineIndex.create(path, n_bits, "lsh", TriggerUpdate(float("inf")), dtype=dtype).close()
     for _ in range(_SITTINGS):
         with OnlineIndex.open(path) as index:
             _fill(index, chunk, 1)

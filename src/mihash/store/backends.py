@@ -1,41 +1,39 @@
-"""Opens a hash table on the disk as what it was made: in one file, or on a Ray cluster."""
+"""Creates and opens a table on the disk: in one SQLite file, or on a Ray cluster."""
 
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from .cluster_options import Cluster
+from .sqlite.database import DATABASE
 from .sqlite.sqlite_table import RowsElsewhere, SQLiteTable
 from .table import DurableTable
 
-TABLES = ("sqlite", "ray")
+
+def holds_table(folder: Path) -> bool:
+    """Tell whether there is a table in a folder."""
+    return (folder / DATABASE).exists()
 
 
-def create_table(folder: Path, kind: str, cluster: dict[str, Any], **settings: Any) -> DurableTable:
-    """Make an empty table; ``cluster`` is what only a table on Ray takes."""
-    if kind == "ray":
-        from .ray import RayTable
+def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) -> DurableTable:
+    """Make an empty table; with ``cluster``, one on Ray."""
+    if cluster is None:
+        return SQLiteTable.create(folder, **settings)
+    from .ray import RayTable
 
-        return RayTable.create(folder, **cluster, **settings)
-    _refuse(cluster)
-    return SQLiteTable.create(folder, **settings)
+    return RayTable.create(folder, **cluster.given(), **settings)
 
 
-def open_table(folder: Path, read_only: bool, cluster: dict[str, Any]) -> DurableTable:
-    """Open a table; ``cluster`` is what only a table on Ray takes."""
+def open_table(folder: Path, read_only: bool, cluster: Cluster | None = None) -> DurableTable:
+    """Open a table; ``cluster`` is for one on Ray alone."""
+    given = {} if cluster is None else cluster.given()
     try:
         table = SQLiteTable(folder, read_only)
     except RowsElsewhere:
         from .ray import RayTable
 
-        return RayTable(folder, read_only, **cluster)
-    try:
-        _refuse(cluster)
-    except InvalidInput:
+        return RayTable(folder, read_only, **given)
+    if cluster is not None:
         table.close()
-        raise
+        raise InvalidInput(f"The index in {folder} is not on Ray: leave `cluster` out.")
     return table
-
-
-def _refuse(cluster: dict[str, Any]) -> None:
-    if cluster:
-        raise InvalidInput(f'Only an index on Ray takes `{next(iter(cluster))}`: make it with table="ray".')

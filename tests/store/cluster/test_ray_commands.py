@@ -45,7 +45,7 @@ def test_an_index_on_ray_from_the_command_line_and_over_http(tmp_path, nodes, pl
         run("stats", tmp_path / "plain", "--ray", "auto")
 
     def opening():
-        return mihash.OnlineIndex.open(index, address=nodes.address)
+        return mihash.OnlineIndex.open(index, cluster=mihash.Cluster(address=nodes.address))
 
     with Running(opening) as service:
         call = Caller(service).ready()

@@ -12,7 +12,12 @@ rng = np.random.default_rng(3)
 CENTRES = 3 * rng.standard_normal((4, 8))
 Y = rng.integers(0, 4, size=1500)
 X = (CENTRES[Y] + rng.standard_normal((1500, 8))).astype(np.float32)
-OPTIONS = {"dtype": "float16", "n_bits": 16, "interval": 50, "reservoir_size": 200}
+OPTIONS = {
+    "dtype": "float16",
+    "n_bits": 16,
+    "reservoir_size": 200,
+    "trigger": mihash.TriggerUpdate(0.02, 50, relative=True),
+}
 
 
 def told(index):
@@ -56,7 +61,7 @@ def read_amid_changes(index, reader):
 
 def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
     one = mihash.OnlineIndex.create(tmp_path / "one", **OPTIONS)
-    many = mihash.OnlineIndex.create(tmp_path / "many", **OPTIONS, table="ray", shards=2, nodes=places)
+    many = mihash.OnlineIndex.create(tmp_path / "many", **OPTIONS, cluster=mihash.Cluster(shards=2, nodes=places))
     with one, many:
         for index in (one, many):
             work(index)
@@ -97,14 +102,17 @@ def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
 
 
 def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):
-    with pytest.raises(InvalidInput, match="`table` must be"):
-        mihash.OnlineIndex.create(tmp_path / "a", table="redis")
-    with pytest.raises(InvalidInput, match="Only an index on Ray takes `shards`"):
+    mihash.OnlineIndex.create(tmp_path / "here", n_bits=8).close()
+    with pytest.raises(InvalidInput, match="is not on Ray: leave `cluster` out"):
+        mihash.OnlineIndex.open(tmp_path / "here", cluster=mihash.Cluster(timeout_s=3))
+    with pytest.raises(
+        InvalidInput, match=r"`shards` is not an argument any more: write cluster=Cluster\(shards=...\)"
+    ):
         mihash.OnlineIndex.create(tmp_path / "b", shards=3)
     with pytest.raises(InvalidInput, match=r"No node of the cluster has .* 'store-z'; there are: .*store-a"):
-        mihash.OnlineIndex.create(tmp_path / "c", table="ray", nodes=["store-z"])
+        mihash.OnlineIndex.create(tmp_path / "c", cluster=mihash.Cluster(nodes=["store-z"]))
     with pytest.raises(InvalidInput, match="must be absolute"):
-        mihash.OnlineIndex.create(tmp_path / "d", table="ray", nodes=dict.fromkeys(places, "here"))
+        mihash.OnlineIndex.create(tmp_path / "d", cluster=mihash.Cluster(nodes=dict.fromkeys(places, "here")))
     for wrong in (
         {"shards": 0},
         {"shards": 2.5},
@@ -116,5 +124,5 @@ def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):
         {"allow_partial": "yes"},
     ):
         with pytest.raises(InvalidInput, match=f"`{next(iter(wrong))}` must be"):
-            mihash.OnlineIndex.create(tmp_path / "e", table="ray", **wrong)
-    assert not list(tmp_path.iterdir())  # nothing is begun
+            mihash.OnlineIndex.create(tmp_path / "e", cluster=mihash.Cluster(**wrong))
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]  # nothing is begun

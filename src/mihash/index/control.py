@@ -1,0 +1,278 @@
+"""Control of an index: how stored rows are learned from, and how a new version is requested, paused or undone."""
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import validation
+from ..errors import CorruptStore, InvalidInput, NotReady, StoreError
+from ..loop.loop import Stream
+from ..mapping import HashMapping
+from ..store.sqlite.settings import write_settings
+from ..store.sqlite.versions import propose_newest
+from ..store.table import DurableTable
+from ..trigger import Decision
+from .builder import Rehashing
+from .history import Journal
+from .options import Options
+
+STORED = "The rows are stored; what was learned from them was not, and will be learned again"
+
+
+class IndexControl:
+    """The loop over a durable table: it learns in the order of the rows, and has accepted mappings built.
+
+    Parameters
+    ----------
+    table
+        The table, with the options of the index in its settings.
+    """
+
+    def __init__(self, table: DurableTable) -> None:
+        self._table = table
+        self._writing = threading.RLock()
+        self._closed = False
+        self._unwritten: StoreError | None = None  # why decisions are only in memory
+        try:
+            text = table.setting("options")
+            if text is None:
+                raise StoreError(f"{table.database.folder} holds a hash table, not an index.")
+            self._options = Options.from_text(text)
+            self._journal = Journal(table, self._options)
+            self._rehashing = Rehashing(table, bool(table.setting("paused")))
+            if not self.read_only:
+                if table.last >= 0 and table.edition is None:
+                    self._build_first()
+                elif table.waiting() is not None:
+                    self._rehashing.notice()
+        except BaseException:
+            table.close()
+            raise
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this process only reads."""
+        return self._table.database.read_only
+
+    @property
+    def behind(self) -> int:
+        """How many rows are stored and not learned from yet."""
+        return self._journal.n_behind
+
+    @property
+    def seen(self) -> int | None:
+        """How many examples were learned from; None where this process has not learned."""
+        return self._journal.seen
+
+    @property
+    def version(self) -> int | None:
+        """The version that answers queries; None before anything was added."""
+        edition = self._table.edition
+        return None if edition is None else edition.version
+
+    @property
+    def snapshot(self) -> HashMapping:
+        """The mapping that stored codes and queries are encoded with."""
+        mapping = self._table.mapping
+        if mapping is None:
+            raise NotReady("The dimension is not known yet: add vectors first.")
+        return mapping
+
+    @property
+    def current(self) -> HashMapping:
+        """The mapping after every example so far."""
+        with self._writing:
+            stream = self._ready()
+            if not stream.started:
+                raise NotReady("The dimension is not known yet: add vectors first.")
+            return stream.current
+
+    def catch_up(self, n: int | None = None) -> int:
+        """Learn from rows that are stored and not learned from yet, the oldest first; return how many are left.
+
+        These are the rows that `add` left for later, and after a crash those since the last checkpoint. An index
+        that is closed before learns from them at the next change after it is opened.
+
+        Parameters
+        ----------
+        n
+            From how many; by default from all.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+        >>> with mihash.open(folder.name, n_bits=32) as index:
+        ...     keys = index.add(X, at_once=400)
+        ...     print(len(index), index.seen, index.catch_up(400), index.catch_up(), index.seen)
+        1000 400 200 0 1000
+        >>> folder.cleanup()
+        """
+        n = None if n is None else validation.integer("n", n, minimum=0)
+        with self._writing:
+            self._ready()
+            with self._journal.consistent():
+                self._learn(n)
+            return self._journal.n_behind
+
+    def rehash(self) -> None:
+        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background."""
+        with self._writing:
+            stream = self._ready()
+            if not stream.started:
+                raise NotReady("There is nothing to rehash: add vectors first.")
+            with self._table.database.lock, self._journal.consistent(), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    self._journal.request()
+                    write_settings(connection, paused=0)
+                self._set_paused(False)
+                self._rehashing.notice()
+
+    def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
+        """Give an index that was created with a mapping as its learner another mapping.
+
+        The trigger compares both on the sample of the stream. Where it says yes, codes are made in the background;
+        where it says no, the table stays, and the trigger looks at the mapping again with the rows to come.
+
+        Parameters
+        ----------
+        mapping
+            Of the same length and the same number of features.
+        force
+            Whether to accept it without a comparison.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> data, folder = mihash.datasets.digits(), tempfile.TemporaryDirectory()
+        >>> first, better = (mihash.batch.MIHash(16, epochs=n).fit(data.X[:500], data.y[:500]) for n in (1, 20))
+        >>> with mihash.open(folder.name, learner=first) as index:
+        ...     keys = index.add(data.X, data.y)
+        ...     decisions = index.offer(better), index.offer(first)
+        >>> [decision.update for decision in decisions]
+        [True, False]
+        >>> folder.cleanup()
+        """
+        with self._writing:
+            self._ready()
+            refusals = InvalidInput, NotReady
+            with self._table.database.lock, self._journal.consistent(*refusals), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    event = self._journal.offer(connection, mapping, bool(force))
+                if event.mapping is not None:
+                    self._rehashing.notice()
+            return event.decision
+
+    def pause(self) -> None:
+        """Build no new version until `resume`; learning and decisions go on. A reopened index stays paused."""
+        with self._writing:
+            self._ready()
+            with self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    write_settings(connection, paused=1)
+                self._set_paused(True)
+
+    def resume(self) -> None:
+        """Build the newest accepted version, unless it answers already, and go on building.
+
+        Where learning has stopped (``stats().learning_error``), it begins anew with the rows to come; the
+        published mapping answers until a better one is learned.
+        """
+        with self._writing:
+            stopped = self._ready().failure is not None
+            with self._journal.consistent(), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    if stopped:
+                        self._journal.restart(connection)
+                    write_settings(connection, paused=0)
+                    propose_newest(connection, self._table.setting("published"))
+                self._set_paused(False)
+            if self._table.waiting() is not None:
+                self._rehashing.notice()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no version is being built; return False where the timeout came first."""
+        return self._rehashing.wait(timeout)
+
+    def rollback(self, version: int) -> None:
+        """Answer with an earlier version from now on, and build no other until `resume` or `rehash`."""
+        number = validation.integer("version", version, minimum=0)
+        self._table.mapping_of(number)
+        self.pause()
+        with self._rehashing.building:
+            if self.version != number:
+                self._table.build(number)
+
+    def _ready(self) -> Stream:
+        """Return the learner's state after the newest row, where this process may write."""
+        if self._closed:
+            raise NotReady("The index is closed.")
+        if self.read_only:
+            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+        fresh = self._journal.known is None
+        stream = self._journal.stream
+        if fresh and self._table.edition is not None and self._table.waiting() is not None:
+            self._rehashing.notice()
+        return stream
+
+    def _checked_labels(
+        self, stream: Stream, vectors: NDArray[np.float32], y: ArrayLike | None
+    ) -> NDArray[Any] | None:
+        """Return the labels, checked against those before; nothing changes."""
+        if not len(vectors):
+            return None
+        begun, labelled = self._table.last >= 0, self._table.label_kind is not None
+        if y is None:
+            if not begun:
+                stream.check(vectors, None)
+            return None
+        if begun and not labelled:
+            raise InvalidInput(
+                "This index began without labels: neighbours are those that are near. Leave labels out, or make "
+                "an index whose first rows have labels."
+            )
+        labels: NDArray[Any] = validation.labels("y", y, len(vectors))
+        return stream.check(vectors, labels)[1]
+
+    def _learn(self, n: int | None = None) -> None:
+        """Learn from rows that are stored, and have each accepted mapping built."""
+        try:
+            for _ in self._journal.learn(n):
+                if self._table.edition is None:
+                    self._build_first()
+                else:
+                    self._rehashing.notice()
+        except StoreError as error:
+            self._journal.forget()
+            warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=3)
+
+    def _build_first(self) -> None:
+        """Build the first version at once: queries must not wait for it."""
+        self._ready()
+        number = self._table.waiting()
+        if number is not None:
+            self._table.build(number)
+
+    def _write_decisions(self) -> None:
+        """Write decisions that are only in memory; while the disk is full, readers see the earlier ones."""
+        if self.read_only:
+            return
+        try:
+            self._journal.flush()
+            self._unwritten = None
+        except CorruptStore:
+            raise
+        except StoreError as error:
+            self._unwritten = error
+
+    def _set_paused(self, paused: bool) -> None:
+        """Take over a pause, or its end, once that is committed."""
+        self._table.settled(paused=int(paused))
+        if paused:
+            self._rehashing.pause()
+        else:
+            self._rehashing.resume()

@@ -1,0 +1,76 @@
+"""The state of an index in numbers: what `stats`, HTTP, metrics and the command line show."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..records import Record
+
+_DEGENERATE = 0.1  # of the entropy that a bit can have
+_FEW = 100  # rows that say nothing yet about the codes
+
+
+@dataclass(frozen=True)
+class Stats(Record):
+    """The state of an index.
+
+    Attributes
+    ----------
+    items, deleted
+        Stored items, and deleted rows that are still on the disk until `compact`.
+    n_features, n_bits, learner, metric, dtype, labels, theta, interval
+        What the index was created with, and what its first rows decided. ``theta`` is None where it is a share of
+        the quality that the table has.
+    version
+        The version that answers queries; None before the first row.
+    decisions, updates
+        How many decisions were made, and how many versions of the table were built.
+    rehashing, paused
+        Whether a version is being built, and whether building is paused.
+    rehash_error, learning_error, write_error
+        Why the last build failed, why learning has stopped, why decisions are only in memory; None where nothing
+        is wrong.
+    bytes_on_disk, sqlite
+        The size of the folder, and the version of the SQLite library.
+    warning
+        A sentence where codes hardly tell items apart; else None.
+    codes_sampled, codes_distinct, bit_entropy
+        On so many rows, so many distinct codes; the mean entropy of a bit, at most 1. None before the first row.
+    shards
+        The state of each shard of an index on Ray; else empty.
+    """
+
+    items: int
+    deleted: int
+    n_features: int | None
+    n_bits: int
+    learner: str
+    metric: str
+    dtype: str
+    labels: bool
+    theta: float | None
+    interval: int
+    version: int | None
+    decisions: int
+    updates: int
+    rehashing: bool
+    paused: bool
+    rehash_error: str | None
+    learning_error: str | None
+    write_error: str | None
+    bytes_on_disk: int
+    sqlite: str
+    warning: str | None = None
+    codes_sampled: int | None = None
+    codes_distinct: int | None = None
+    bit_entropy: float | None = None
+    shards: list[dict[str, Any]] = field(default_factory=list)
+
+
+def degenerate_codes(codes_sampled: int, codes_distinct: int, bit_entropy: float) -> str | None:
+    """Return a warning about codes that hardly tell items apart, or None."""
+    if codes_sampled < _FEW or bit_entropy >= _DEGENERATE:
+        return None
+    return (
+        f"The codes are degenerate: {codes_sampled} rows share {codes_distinct} code(s), and the mean entropy of "
+        f"a bit is {bit_entropy:.2f} of 1. Look for outliers or constant features, then call rehash()."
+    )
