@@ -8,6 +8,7 @@
     ├── NotReady (RuntimeError)          asked too early, or of an object that cannot do it
     ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
     ├── UnknownName (KeyError)           no learner, data set or option of that name
+    ├── Renamed (AttributeError)         a name of an earlier release; the message says the new one
     ├── ServiceError                     a service did not do what it was asked
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
@@ -46,6 +47,24 @@ class UnknownName(MIHashError, KeyError):
     def __str__(self) -> str:
         """Return the message as it was written (a KeyError would quote it)."""
         return str(self.args[0]) if self.args else ""
+
+
+class Renamed(MIHashError, AttributeError):
+    """A name of an earlier release is gone; the message names the one to use.
+
+    Parameters
+    ----------
+    old, new
+        The two names, as they are written in a program.
+
+    Examples
+    --------
+    >>> print(Renamed("system.update()", "system.rehash()"))
+    system.update() is now system.rehash().
+    """
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__(f"{old} is now {new}.")
 
 
 class ServiceError(MIHashError):

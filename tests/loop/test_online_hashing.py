@@ -174,13 +174,14 @@ BAD = [
     ("NaN", [[np.nan] * 12], [0]),
     ("infinity", [[np.inf] * 12], [0]),
     ("empty", np.zeros((0, 12)), []),
-    ("one dimension", X[0], [0]),
+    ("three dimensions", X[None, :2], [0, 1]),
     ("wrong width", X[:2, :5], [0, 1]),
     ("labels of another length", X[:3], [0, 1]),
     ("no labels", X[:3], None),
     ("another kind of labels", X[:2], np.eye(2)),
     ("labels that are not whole", X[:2], [0.5, 1]),
     ("text", [["a"] * 12], [0]),
+    ("names after numbers", X[:2], ["cat", "dog"]),
 ]
 
 

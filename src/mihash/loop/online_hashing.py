@@ -24,6 +24,7 @@ from ..store import HashTable, MemoryTable
 from ..trigger import Decision, FixedRate, Trigger, TriggerUpdate
 from .blocks import Learning, Moment
 from .decisions import decide
+from .label_names import LabelNames
 from .quality import Gauge
 
 State = saved.State
@@ -105,6 +106,7 @@ class OnlineHashing:
         self.history: deque[Check] = deque(maxlen=_HISTORY)
         self._snapshot: HashMapping | None = None
         self._gauge = Gauge()
+        self._names = LabelNames()
 
     @property
     def learner(self) -> OnlineLearner:
@@ -147,11 +149,14 @@ class OnlineHashing:
         Parameters
         ----------
         X
-            Feature vectors (n, d), any number at a time.
+            Feature vectors (n, d), any number at a time, or one vector (d,).
         y
-            Class labels (n,), a 0/1 matrix (n, classes), or None; as the stream began, so it goes on.
+            Class labels (n,) as integers or strings, a 0/1 matrix (n, classes), or None; one label for one vector.
+            The kind of the first labels is the kind of all.
         """
-        vectors, labels = self._learning.check(X, y, self.table.n_features)
+        rows, targets, _ = validation.as_rows("X", X, y)
+        vectors, labels = self._learning.check(rows, self._names.codes(targets), self.table.n_features)
+        self._names.keep()
         self._start(vectors.shape[1])
         with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
             for moment in moments:
@@ -160,14 +165,17 @@ class OnlineHashing:
     def search(self, Q: ArrayLike, k: int = 10) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Return keys and distances (n_queries, min(k, items)) of the nearest stored items, nearest first.
 
-        Queries are encoded with the snapshot, as the table was.
+        Queries are encoded with the snapshot, as the table was. One query (d,) gives answers of one dimension.
         """
         validation.integer("k", k, minimum=1)
+        queries, _, single = validation.as_rows("Q", Q)
         self._start_from_table()
         if self._snapshot is None:
-            n = len(validation.features("Q", Q, allow_empty=True))
-            return np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32)
-        return self.table.search(Q, k)
+            n = len(validation.features("Q", queries, allow_empty=True))
+            found: tuple[Any, Any] = np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32)
+        else:
+            found = self.table.search(queries, k)
+        return (found[0][0], found[1][0]) if single else found
 
     def update(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""
@@ -210,6 +218,7 @@ class OnlineHashing:
         state = {
             "learning": self._learning.state(),
             "gauge": self._gauge.state(),
+            "names": self._names.state(),
             "trigger": {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
             "table": table(),
             "updates": self.updates,
@@ -240,6 +249,8 @@ class OnlineHashing:
         system = cls(learner, rule, learning["reservoir"]["size"], table)
         system._learning.restore(learning)
         system._gauge.restore(state["gauge"])
+        if "names" in state:  # not in files of mihash 0.1
+            system._names.restore(state["names"])
         system._updates = state["updates"]
         system.history.extend(Check(seen, Decision(**decision)) for seen, decision in state["history"])
         if state["snapshot"] is not None:

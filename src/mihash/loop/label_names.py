@@ -1,0 +1,100 @@
+"""Class labels that are strings, as the numbers that learners work with."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import validation
+from ..errors import InvalidInput
+from ..state import State
+
+_KINDS = {True: "strings", False: "integers"}
+
+
+class LabelNames:
+    """Numbers the class names of a stream in the order of their first appearance.
+
+    Labels that are not strings (integers, or a 0/1 matrix) pass through unchanged. A stream has labels of one
+    kind: once it began with strings, integers are refused, and the other way round.
+
+    Examples
+    --------
+    >>> names = LabelNames()
+    >>> names.codes(["cat", "dog", "cat"])
+    array([0, 1, 0])
+    >>> names.names  # nothing is kept yet
+    []
+    >>> names.keep()
+    >>> names.codes(["bird", "dog"]), names.names
+    (array([2, 1]), ['cat', 'dog'])
+    >>> names.codes([0, 1])
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `y` must be strings, as all labels before; got integers.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._are_names: bool | None = None  # None before the first labels
+        self._found: tuple[dict[str, int], bool | None] = {}, None  # what the last call of `codes` would add
+
+    @property
+    def names(self) -> list[str]:
+        """The class names; the position of a name is its number."""
+        return list(self._numbers)
+
+    def codes(self, y: ArrayLike | None) -> Any:
+        """Return labels as numbers; new names get the numbers that follow.
+
+        Nothing changes until `keep` is called, so a caller may still refuse the examples for another reason.
+        """
+        self._found = {}, self._are_names
+        if y is None:
+            return None
+        raw = _strings(y)
+        are_names = raw is not None
+        if self._are_names not in (None, are_names):
+            expected, got = _KINDS[not are_names], _KINDS[are_names]
+            raise InvalidInput(f"`y` must be {expected}, as all labels before; got {got}.")
+        new: dict[str, int] = {}
+        self._found = new, are_names
+        if raw is None:
+            return y
+        n, known = len(self._numbers), self._numbers
+        return np.array(
+            [known[name] if name in known else new.setdefault(name, n + len(new)) for name in raw], dtype=np.int64
+        )
+
+    def keep(self) -> None:
+        """Keep the names, and the kind, of the labels that were last given to `codes`."""
+        new, self._are_names = self._found
+        self._numbers.update(new)
+        self._found = {}, self._are_names
+
+    def state(self) -> State:
+        """Return the names and the kind of the labels."""
+        return {"names": self.names, "are_names": self._are_names}
+
+    def restore(self, state: State) -> None:
+        """Continue with the names that `state` returned."""
+        self._numbers = {name: number for number, name in enumerate(state["names"])}
+        self._are_names = state["are_names"]
+
+
+def _strings(y: ArrayLike) -> list[str] | None:
+    """Return labels as a list if they are strings, None if they are not; refuse a mixture."""
+    listed = isinstance(y, list | tuple)
+    raw: Any = y if listed else validation.array("y", y)
+    if not listed and raw.dtype.kind not in "UTO":
+        return None
+    if not listed:
+        if raw.ndim == 2 and raw.shape[1] == 1:  # a column, as `validation.labels` takes it
+            raw = raw[:, 0]
+        raw = raw.tolist()
+    are_strings = [isinstance(each, str) for each in raw]
+    if not any(are_strings):
+        return None
+    if not all(are_strings):
+        wrong = are_strings.index(False)
+        raise InvalidInput(f"`y` must be all strings or all integers; row {wrong} has {raw[wrong]!r:.80}.")
+    return list(map(str, raw))
