@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .information import quality as quality
     from .io import export as export
     from .loop.online_hashing import OnlineHashing as OnlineHashing
+    from .mapping import load_mapping as load_mapping
     from .paper import datasets as datasets
     from .ranking import average_precision as average_precision
     from .ranking import mean_average_precision as mean_average_precision
@@ -55,6 +56,7 @@ __all__ = [
     "export",
     "hamming",
     "information",
+    "load_mapping",
     "mapping",
     "mean_average_precision",
     "mutual_information",
@@ -72,6 +74,7 @@ _HOMES = {
     ".index.online_index": ("OnlineIndex",),
     ".information": ("mutual_information", "quality"),
     ".loop.online_hashing": ("OnlineHashing",),
+    ".mapping": ("load_mapping",),
     ".ranking": ("average_precision", "mean_average_precision"),
     ".reservoir": ("Reservoir",),
     ".store.cluster_options": ("Cluster",),

@@ -62,11 +62,13 @@ def load(data: bytes) -> State:
         )
     end = start + int.from_bytes(body[len(MAGIC) : start], "little")
     try:
-        state: State = _restore(json.loads(body[start:end]), memoryview(body)[end:])
+        state = _restore(json.loads(body[start:end]), memoryview(body)[end:])
     except RecursionError as error:
         raise CorruptStore("The saved state is nested too deeply: mihash has not written it.") from error
     except (ValueError, TypeError, LookupError) as error:
         raise CorruptStore(f"The saved state is not as mihash writes it: {error}.") from error
+    if not isinstance(state, dict):
+        raise CorruptStore("The saved state is not as mihash writes it: it is no dictionary.")
     return state
 
 
@@ -98,7 +100,10 @@ def read(path: str | os.PathLike[str]) -> State:
         data = Path(path).read_bytes()
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error}.") from error
-    return load(data)
+    try:
+        return load(data)
+    except (CorruptStore, UnsupportedVersion) as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 def make_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ Sec. 3.1 is simply a reference to one. One kind, one file.
 from .forest import ForestMapping
 from .hash_mapping import HashMapping
 from .kernel import GaussianKernel, KernelMapping
-from .kinds import mapping_from_state
+from .kinds import load_mapping, mapping_from_state
 from .linear import LinearMapping
 from .network import NetworkMapping
 from .normalized import NormalizedMapping, normalize
@@ -20,6 +20,7 @@ __all__ = [
     "LinearMapping",
     "NetworkMapping",
     "NormalizedMapping",
+    "load_mapping",
     "mapping_from_state",
     "normalize",
 ]

@@ -1,6 +1,7 @@
 """What every hash mapping is: a frozen value that encodes (Sec. 3)."""
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -8,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import state as saved
 from .. import validation
 from ..errors import InvalidInput
 from ..kernels import one_thread
@@ -49,9 +51,17 @@ class HashMapping(ABC):
         return np.packbits(values > 0, axis=1, bitorder="little")
 
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
-        """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0."""
-        vectors = validation.features("X", X, self.n_features, allow_empty=True, check=False)
-        return self.encode_rows(vectors, check=True)
+        """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0.
+
+        A single vector (d,) gives a single code (ceil(b / 8),).
+        """
+        rows = validation.array("X", X)
+        single = rows.ndim == 1
+        vectors = validation.features(
+            "X", rows[None] if single else rows, self.n_features, allow_empty=True, check=False
+        )
+        codes = self.encode_rows(vectors, check=True)
+        return codes[0] if single else codes
 
     def encode_rows(self, X: Matrix, check: bool = False) -> NDArray[np.uint8]:
         """Return the codes of float32 vectors of the right width, a chunk at a time while it is in the cache."""
@@ -86,6 +96,23 @@ class HashMapping(ABC):
     def state(self) -> State:
         """Return what `mapping_from_state` makes the mapping from."""
         return {"kind": self.kind, "arrays": dict(self.arrays())}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the mapping to a file, for `mihash.load_mapping` to read: plain arrays and a checksum, no pickle.
+
+        A crash leaves the old file or the new one, never a part.
+
+        Examples
+        --------
+        >>> import mihash, pathlib, tempfile
+        >>> mapping = mihash.mapping.LinearMapping([[1.0, -1.0], [0.0, 2.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "hyperplanes"
+        ...     mapping.save(path)
+        ...     mihash.load_mapping(path) == mapping
+        True
+        """
+        saved.write(path, {"mapping": self.state(), "fingerprint": self.fingerprint})
 
     def __copy__(self) -> Self:
         """Return the mapping itself: it never changes."""

@@ -1,21 +1,37 @@
-"""The kinds of hash mappings by name, for saved states."""
+"""The kinds of hash mappings by name, and how a saved mapping is read: `load_mapping`, `mapping_from_state`."""
 
+import importlib
+import os
 from collections.abc import Callable
+from typing import Any
 
-from ..errors import CorruptStore
+from numpy.typing import NDArray
+
+from .. import state as saved
+from ..errors import CorruptStore, UnknownName
 from ..state import State
 from .forest import ForestMapping
 from .hash_mapping import HashMapping
 from .kernel import KernelMapping
 from .linear import LinearMapping
-from .module import module_mapping
 from .network import NetworkMapping
 from .normalized import NormalizedMapping
 
+
+def _module_mapping(**arrays: NDArray[Any]) -> HashMapping:
+    """Return the saved `mihash.deep.ModuleMapping`. PyTorch is imported here, and only for this kind."""
+    deep = importlib.import_module("mihash.deep")  # a higher layer: known here by its name only
+    mapping: HashMapping = deep.ModuleMapping.from_arrays(**arrays)
+    return mapping
+
+
 KINDS: dict[str, Callable[..., HashMapping]] = {
-    cls.kind: cls for cls in (LinearMapping, KernelMapping, ForestMapping)
+    LinearMapping.kind: LinearMapping,
+    KernelMapping.kind: KernelMapping,
+    ForestMapping.kind: ForestMapping,
+    NetworkMapping.kind: NetworkMapping.from_arrays,
+    "module": _module_mapping,
 }
-KINDS |= {NetworkMapping.kind: NetworkMapping.from_arrays, "module": module_mapping}
 
 
 def mapping_from_state(state: State) -> HashMapping:
@@ -27,3 +43,31 @@ def mapping_from_state(state: State) -> HashMapping:
     if kind not in KINDS:
         raise CorruptStore(f"A saved mapping has the unknown kind {kind!r}; known: {', '.join(KINDS)}.")
     return KINDS[kind](**state["arrays"])
+
+
+def load_mapping(path: str | os.PathLike[str]) -> HashMapping:
+    """Return the hash mapping that `HashMapping.save` wrote to a file.
+
+    A damaged file, or one that is not a saved mapping, raises `CorruptStore`; an unreadable one, `StoreError`.
+    A mapping made of a torch module needs PyTorch, and its architecture must be registered.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "hyperplanes"
+    ...     LinearMapping([[1.0, -1.0], [0.0, 2.0]]).save(path)
+    ...     load_mapping(path).encode([1.0, 2.0])
+    array([3], dtype=uint8)
+    """
+    state = saved.read(path)
+    try:
+        mapping = mapping_from_state(state["mapping"])
+        same = mapping.fingerprint == state["fingerprint"]
+    except UnknownName:  # a network that is not registered here
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, CorruptStore) as error:
+        raise CorruptStore(f"{path} is not a saved hash mapping: {error!r}.") from error
+    if not same:
+        raise CorruptStore(f"{path} is not a saved hash mapping: its arrays do not have its fingerprint.")
+    return mapping
