@@ -1,4 +1,5 @@
 import gc
+import inspect
 import os
 import shutil
 import sqlite3
@@ -60,7 +61,9 @@ def test_a_life(folder):
     X, _ = stream()
     with mihash.OnlineIndex.create(folder, n_bits=24) as index:
         assert index.search(X[:3]).keys.shape == (3, 0)
-        assert (index.version, index.snapshot, len(index)) == (None, None, 0)
+        assert (index.version, index.n_features, len(index)) == (None, None, 0)
+        with pytest.raises(NotReady, match="add vectors first"):
+            _ = index.snapshot
         assert index.add(X[:500]) == list(range(500))
         index.add(X[500:])
         assert index.wait(60)
@@ -666,7 +669,6 @@ class Model(RuleBasedStateMachine):
         queries = self.vectors(3)
         where = None if colour is None else {"colour": colour}
         self.index.wait()
-        mapping = self.index.snapshot
         hits = self.index.search(queries, k, where=where, rescore=10**6 if rescored else 0)
         chosen = {name: x for name, (x, c) in self.items.items() if colour is None or c == colour}
         if not chosen:
@@ -676,7 +678,7 @@ class Model(RuleBasedStateMachine):
         if rescored:
             distances = np.sqrt(((queries[:, None].astype(float) - X[None]) ** 2).sum(axis=2)).astype(np.float32)
         else:
-            assert mapping is not None
+            mapping = self.index.snapshot
             distances = mihash.hamming(mapping.encode(queries), mapping.encode(X))
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         names = list(chosen)
@@ -1048,3 +1050,120 @@ def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(fol
         assert [row["number"] for row in index.history()] == [row["number"] for row in before]
         index.add(X[:100])
         assert len(index) == 1500
+
+
+def test_labels_that_are_strings_are_given_back_and_learned_from_as_classes(folder):
+    X, y = stream(600)
+    names = np.array(["ape", "bee", "cat", "dog"])
+    with mihash.open(folder, n_bits=16) as named, mihash.open(folder.with_name("numbers"), n_bits=16) as numbered:
+        order = list(dict.fromkeys(y.tolist()))
+        numbered.add(X, [order.index(each) for each in y])
+        named.add(X[:100], names[y[:100]])
+        named.add(X[100:], names[y[100:]].tolist())
+        assert named.current.fingerprint == numbered.current.fingerprint
+        assert named.get(5).label == names[y[5]]
+        with pytest.raises(InvalidInput, match="must be strings"):
+            named.add(X[:3], y[:3])
+        with pytest.raises(InvalidInput, match="must be integers"):
+            numbered.add(X[:3], names[y[:3]])
+        with pytest.raises(InvalidInput, match="X"):
+            named.add(X[:3] * np.nan, ["emu"] * 3)
+        assert len(named) == 600
+    with mihash.open(folder) as named:
+        assert named.get(5).label == names[y[5]]
+        named.add(X[:2], ["dog", "emu"], keys=["a", "b"])
+        assert (named.get("a").label, named.get("b").label, named.get(5).label) == ("dog", "emu", names[y[5]])
+    with mihash.open(folder, read_only=True) as reader:
+        assert reader.get("b").label == "emu"
+
+
+def test_one_vector_is_one_row(folder):
+    X, _ = stream(300)
+    with mihash.open(folder, n_bits=16) as index:
+        assert index.add(X[0], y=1, keys="a", metadata={"n": 1}) == ["a"]
+        assert index.add(X[1:3], y=[1, 2], keys=["b", "c"]) == ["b", "c"]
+        assert (index.get("a").label, index.get("a").metadata) == (1, {"n": 1})
+        index.update("b", X[5], y=3)
+        assert np.array_equal(index.get("b").vector, X[5])
+        hits = index.search(X[0], k=2)
+        assert hits.keys.shape == hits.distances.shape == (2,)
+        assert hits.keys[0] == "a"
+        assert np.array_equal(index.search(X[:1], k=2).keys[0], hits.keys)
+        with pytest.raises(InvalidInput, match="features"):
+            index.add(X[0, :3], y=1)
+
+
+def test_search_by_key_leaves_the_item_itself_out(folder):
+    X, _ = stream(300)
+    with mihash.open(folder, n_bits=16) as index:
+        index.add(X)
+        everything = index.search(X[7], k=300)
+        others = index.search(key=7, k=299)
+        assert 7 not in others.keys
+        assert sorted(others.keys.tolist()) == [i for i in range(300) if i != 7]
+        kept = everything.keys != 7
+        assert np.array_equal(others.keys, everything.keys[kept])
+        rescored = index.search(key=7, k=5, rescore=299)
+        true = np.argsort(np.linalg.norm(X - X[7], axis=1), kind="stable")
+        assert rescored.keys.tolist() == [i for i in true.tolist() if i != 7][:5]
+        assert 7 not in index.search(key=7, radius=16).keys
+        with pytest.raises(InvalidInput, match="one of them"):
+            index.search()
+        with pytest.raises(InvalidInput, match="one of them"):
+            index.search(X[:1], key=7)
+        with pytest.raises(UnknownName):
+            index.search(key="nobody")
+
+
+def test_open_makes_an_index_and_comes_back_to_it(folder):
+    X, y = stream(300)
+    trigger = mihash.TriggerUpdate(0.01, 50)
+    with mihash.open(folder, learner=online.HMOH(16, lr=0.5), trigger=trigger, metric="cosine") as index:
+        index.add(X, y)
+        assert (index.options.learner, index.options.parameters["lr"]) == ("hmoh", 0.5)
+        index.wait()
+        codes = index.search(X[:5]).keys
+    with mihash.open(folder) as index:
+        assert index.options.trigger == trigger
+        assert np.array_equal(index.search(X[:5]).keys, codes)
+    same = {"n_bits": 16, "learner": "hmoh", "trigger": trigger, "metric": "cosine", "dtype": "float32"}
+    for name, value in same.items():
+        mihash.open(folder, **{name: value}).close()
+    others = {"n_bits": 32, "learner": "lsh", "trigger": "FixedRate", "metric": "euclidean", "dtype": "float16"}
+    for name, value in others.items():
+        with pytest.raises(InvalidInput, match=f"was created with {name}="):
+            mihash.open(folder, **{name: value})
+    with pytest.raises(InvalidInput, match="was created with parameters="):
+        mihash.open(folder, learner=online.HMOH(16, lr=0.25))
+    with pytest.raises(InvalidInput, match=r"write trigger=TriggerUpdate\(theta, interval\)"):
+        mihash.open(folder, theta=0.1)
+    with pytest.raises(InvalidInput, match="`bits` is not an option"):
+        mihash.open(folder, bits=16)
+    with pytest.raises(StoreError):
+        mihash.open(folder.with_name("nowhere"), read_only=True)
+    assert not folder.with_name("nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "trigger", [mihash.FixedRate(30), mihash.TriggerUpdate(0.05, 40, relative=True), mihash.TriggerUpdate(0.0, 70)]
+)
+def test_a_trigger_is_kept_with_the_index(folder, trigger):
+    X, y = stream(600)
+    with mihash.open(folder, n_bits=16, trigger=trigger) as index:
+        index.add(X[:300], y[:300])
+    with mihash.open(folder) as index:
+        assert index.options.trigger == trigger
+        index.add(X[300:], y[300:])
+        seen = [check["seen"] for check in index.history() if check["kind"] == "trigger"]
+    assert seen
+    assert all(each % trigger.interval == 0 for each in seen)
+
+
+def test_create_has_few_parameters_and_names_those_that_have_gone(folder):
+    assert len(inspect.signature(mihash.OnlineIndex.create).parameters) <= 10
+    for name in ("theta", "interval", "parameters", "mapping", "table", "shards"):
+        with pytest.raises(InvalidInput, match=f"`{name}` is not an argument any more: write "):
+            mihash.OnlineIndex.create(folder, **{name: 1})
+    with mihash.open(folder, n_bits=8) as index, pytest.raises(AttributeError, match="catch_up"):
+        index.learn()
+    assert not folder.with_name("other").exists()

@@ -93,7 +93,6 @@ def _serving(folder: str, clouds: _Clouds, bits: int, rows: int) -> Iterator[_Me
         if seconds:
             yield _Measure("add, learning nothing", rows - _CHUNK_ROWS, "rows", sum(seconds))
         X, snapshot = clouds.draw(_CHUNK_ROWS)[0], index.snapshot
-        assert snapshot is not None
         yield _measure("encode", _ENCODED * len(X), "rows", lambda: [snapshot.encode(X) for _ in range(_ENCODED)])
         yield _measure("rehash", len(index), "rows", lambda: _rehashed(index))
         queries = clouds.draw(_QUERIES)[0]

@@ -128,7 +128,7 @@ def _source(query: str, columns: "Columns", file_format: str | None) -> "Source"
 def _fitting(index: "OnlineIndex", name: str, X: "NDArray[np.float32]") -> "NDArray[np.float32]":
     from ..errors import InvalidInput
 
-    width = index.stats()["n_features"]
+    width = index.n_features
     if width is not None and X.shape[1] != width:
         raise InvalidInput(
             f"{name} has a vector of {X.shape[1]} numbers, and the index has vectors of {width}. In a file, say "

@@ -1,5 +1,6 @@
 """Control of an index: how stored rows are learned from, and how a new version is requested, paused or undone."""
 
+import json
 import threading
 import warnings
 from typing import Any
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, NotReady, StoreError
+from ..loop.label_names import LabelNames
 from ..loop.loop import Stream
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
@@ -72,6 +74,11 @@ class IndexControl:
         """The version that answers queries; None before anything was added."""
         edition = self._table.edition
         return None if edition is None else edition.version
+
+    @property
+    def n_features(self) -> int | None:
+        """The dimension of the stored vectors; None before anything was added."""
+        return self._table.n_features
 
     @property
     def snapshot(self) -> HashMapping:
@@ -222,7 +229,7 @@ class IndexControl:
     def _checked_labels(
         self, stream: Stream, vectors: NDArray[np.float32], y: ArrayLike | None
     ) -> NDArray[Any] | None:
-        """Return the labels, checked against those before; nothing changes."""
+        """Return the labels as numbers, checked against those before; new class names are stored."""
         if not len(vectors):
             return None
         begun, labelled = self._table.last >= 0, self._table.label_kind is not None
@@ -235,8 +242,24 @@ class IndexControl:
                 "This index began without labels: neighbours are those that are near. Leave labels out, or make "
                 "an index whose first rows have labels."
             )
-        labels: NDArray[Any] = validation.labels("y", y, len(vectors))
-        return stream.check(vectors, labels)[1]
+        names = self._class_names()
+        labels: NDArray[Any] = validation.labels("y", names.codes(y), len(vectors))
+        checked = stream.check(vectors, labels)[1]
+        known = len(names.names)
+        names.keep()
+        if len(names.names) > known:  # committed before the rows: a name without rows does no harm
+            text = json.dumps(names.names)
+            with self._table.database.write() as connection:
+                write_settings(connection, label_names=text)
+            self._table.settled(label_names=text)
+        return checked
+
+    def _class_names(self) -> LabelNames:
+        """Return the class names of an index whose labels are strings; none of others."""
+        text, found = self._table.setting("label_names"), LabelNames()
+        begun = self._table.label_kind is not None
+        found.restore({"names": json.loads(text or "[]"), "are_names": bool(text) if begun else None})
+        return found
 
     def _learn(self, n: int | None = None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""

@@ -213,7 +213,9 @@ class OnlineIndex(IndexControl):
 
     def get(self, key: Key) -> Item:
         """Return a stored item: key, vector, label and metadata."""
-        return self._table.get(key)
+        item = self._table.get(key)
+        names = self._class_names().names
+        return item._replace(label=names[item.label]) if names and item.label is not None else item
 
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Tell of each key whether it is stored."""
@@ -442,7 +444,7 @@ class OnlineIndex(IndexControl):
 
     def learn(self, n: int | None = None) -> int:  # noqa: ARG002
         """Name the method that has taken its place."""
-        raise Renamed("`OnlineIndex.learn` is now `OnlineIndex.catch_up`.")
+        raise Renamed("OnlineIndex.learn", "OnlineIndex.catch_up")
 
 
 def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:

@@ -121,12 +121,12 @@ class Options:
                 "parameters": parameters if own == seed else parameters | {"seed": own},
             }
         else:
-            if learner == Given.name:
-                raise InvalidInput(f"`learner` cannot be {learner!r}: give the mapping itself as `learner`.")
             if not isinstance(learner, str | None):
                 raise InvalidInput(
                     f"`learner` must be a learner, its name, or a hash mapping; got {learner!r:.80}."
                 )
+            if learner == Given.name:
+                raise InvalidInput(f"`learner` cannot be {learner!r}: give the mapping itself as `learner`.")
             others |= {} if learner is None else {"learner": learner}
             length = _N_BITS if n_bits is None else n_bits
         if n_bits not in (None, length):

@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     def of(cls, index: OnlineIndex) -> "Shape":
         """Return what the rows of an index have in common."""
         kind = index._table.label_kind
-        return cls(index.stats()["n_features"], None if kind is None else (kind[1],) if kind[1] else ())
+        return cls(index.n_features, None if kind is None else (kind[1],) if kind[1] else ())
 
 
 class NewKeys:

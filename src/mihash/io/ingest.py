@@ -198,7 +198,7 @@ class _Ingest:
             tell("adding", self.source.name, self._known.contents.n_rows, _estimate(self._total, rows))
         added = self._known.contents.n_rows - self._begin
         if note and not added and not restored:
-            self._add(Rows(self._begin, np.empty((0, self._index.stats()["n_features"]), dtype=np.float32)), ())
+            self._add(Rows(self._begin, np.empty((0, self._index.n_features or 0), dtype=np.float32)), ())
         return Added(self.source.name, self._begin - self._n_gone, added, self._n_gone, restored, note)
 
     def _restore(self, tell: Progress) -> int:

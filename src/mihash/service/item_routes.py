@@ -101,9 +101,9 @@ def vectors_of(
 
 def checked(service: Service, index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
     """Return vectors of the width that the index has; the first may have any width up to a limit."""
-    snapshot, most = index.snapshot, service.limits.features
-    found = validation.features("vectors", vectors, None if snapshot is None else snapshot.n_features)
-    if snapshot is None and found.shape[1] > most:
+    most = service.limits.features
+    found = validation.features("vectors", vectors, index.n_features)
+    if index.n_features is None and found.shape[1] > most:
         message = f"`vectors` must have at most {most:,} features; got {found.shape[1]:,}."
         raise Problem(422, "invalid_input", message)
     return found

@@ -217,9 +217,9 @@ class Service:
         begin = time.perf_counter()
         index = self._opening()
         try:
-            index.history(limit=1)
-            if index.snapshot is not None:
-                index.search(np.zeros((1, index.snapshot.n_features), dtype=np.float32), k=1)
+            index.catch_up()
+            if index.n_features is not None:
+                index.search(np.zeros((1, index.n_features), dtype=np.float32), k=1)
         except BaseException:
             index.close()
             raise
