@@ -196,5 +196,5 @@ def test_quality_refuses():
         quality(codes, np.zeros((3, 2)), 8)
     with pytest.raises(InvalidInput, match="empty"):
         quality(codes[:0], [], 8)
-    with pytest.raises(InvalidInput, match="1 to 32766"):
+    with pytest.raises(InvalidInput, match="1 to 32767"):
         quality(np.zeros((2, 5000), np.uint8), [0, 1], 40_000)

@@ -29,6 +29,15 @@ def test_number_bounds():
         validation.number("scale", float("inf"))
     with pytest.raises(InvalidInput, match="above 0"):
         validation.number("scale", 0, above=0)
+    assert validation.number("share", 1, minimum=0, maximum=1) == 1.0
+    with pytest.raises(InvalidInput, match=r"`share` must be a finite number above 0 and at most 1; got 1\.5\."):
+        validation.number("share", 1.5, above=0, maximum=1)
+
+
+def test_boolean():
+    assert validation.boolean("rotate", True) is True
+    with pytest.raises(InvalidInput, match="`rotate` must be True or False; got 1"):
+        validation.boolean("rotate", 1)
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .codes import as_words
+from .counts import MOST_BITS, Words, count, make_pairs
 from .errors import InvalidInput
 from .histogram import histogram, histogram_slope
 from .kernels import jit, popcount
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
-Words = NDArray[np.uint64]
-
-MOST_BITS = 32_766  # a distance, and the same behind all others, fit into 16 bits
 
 
 def mutual_information(
@@ -149,19 +147,17 @@ def distance_counts(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> Coun
            [0, 1, 1, 0, 0, 0]], dtype=int32)
     """
     validation.integer("n_bits", n_bits, minimum=1, maximum=MOST_BITS)
-    words = as_words(validation.packed("codes", codes, n_bits))
-    n = len(words)
+    packed = validation.packed("codes", codes, n_bits)
+    n = len(packed)
     if n == 0:
         raise InvalidInput("`codes` must not be empty.")
     given = np.asarray(neighbors)
     if given.ndim == 1:
         y = validation.labels("neighbors", given, n)
-        matrix = np.empty((0, 0), dtype=np.uint8)
-    else:
-        y = np.empty(0, dtype=np.int64)
-        matrix = validation.boolean_matrix("neighbors", given, (n, n)).view(np.uint8)
-    counts = np.empty((n, 2 * (n_bits + 1)), dtype=np.int32)
-    _count(np.ascontiguousarray(words.T), y, matrix, np.arange(n), counts)
+        return _others(packed, y, np.arange(n), n_bits)
+    matrix = validation.boolean_matrix("neighbors", given, (n, n))
+    counts = count(make_pairs(packed, packed, matrix), n_bits).astype(np.int32)
+    counts[np.arange(n), (n_bits + 1) * matrix.diagonal()] -= 1  # an item is not its own neighbour
     return counts
 
 
@@ -195,12 +191,19 @@ def replace_items(
     is_replaced = np.zeros(len(counts), dtype=np.bool_)
     is_replaced[replaced] = True
     _exchange(old, before[1], new, after[1], replaced, is_replaced, counts)
-    _count(new, after[1], np.empty((0, 0), dtype=np.uint8), replaced, counts)
+    counts[replaced] = _others(*after, replaced, counts.shape[1] // 2 - 1)
 
 
 def mean_information(counts: Counts) -> float:
     """Return the mean over all items of I, from their `distance_counts`, in bits."""
     return float(_sum_information(counts, _x_log2_x(len(counts)))) / len(counts)
+
+
+def _others(codes: NDArray[np.uint8], y: NDArray[np.int64], rows: NDArray[np.int64], n_bits: int) -> Counts:
+    """Count the distances of some items to all others by class; an item is not its own neighbour."""
+    counts = count(make_pairs(codes[rows], codes, (y[rows], y)), n_bits).astype(np.int32)
+    counts[:, n_bits + 1] -= 1
+    return counts
 
 
 def _relaxed(name: str, values: ArrayLike, ndim: int) -> Floats:
@@ -254,45 +257,6 @@ def _sum_information(counts: Counts, table: Floats) -> float:
     for i in range(n):
         total += _information(counts[i, levels:], counts[i, :levels], table)
     return total
-
-
-@jit
-def _count(
-    words: Words, y: NDArray[np.int64], near: NDArray[np.uint8], rows: NDArray[np.int64], out: Counts
-) -> None:
-    """Count the distances of some items to all others; a row of ``words`` is one word of all items.
-
-    Neighbours are those of the same class, or, where ``y`` is empty, those that the matrix says. Four histograms
-    take turns, so that no increment waits for the one before.
-    """
-    n_words, n = words.shape
-    levels = out.shape[1] // 2
-    keys = np.empty(n, dtype=np.uint16)
-    counts = np.empty((4, 2 * levels), dtype=np.int32)
-    for i in rows:
-        for j in range(n):
-            keys[j] = popcount(words[0, i] ^ words[0, j])
-        for w in range(1, n_words):
-            for j in range(n):
-                keys[j] += popcount(words[w, i] ^ words[w, j])
-        if len(y):
-            for j in range(n):
-                keys[j] += np.uint16(levels) * np.uint16(y[i] == y[j])
-        else:
-            for j in range(n):
-                keys[j] += np.uint16(levels) * near[i, j]
-        counts[:] = 0
-        whole = n // 4 * 4
-        for j in range(0, whole, 4):
-            counts[0, keys[j]] += 1
-            counts[1, keys[j + 1]] += 1
-            counts[2, keys[j + 2]] += 1
-            counts[3, keys[j + 3]] += 1
-        for j in range(whole, n):
-            counts[0, keys[j]] += 1
-        for k in range(2 * levels):
-            out[i, k] = counts[0, k] + counts[1, k] + counts[2, k] + counts[3, k]
-        out[i, keys[i]] -= 1  # an item is not its own neighbour
 
 
 @jit

@@ -170,7 +170,7 @@ def within_fraction(X: NDArray[np.float32], fraction: float = FRACTION) -> Withi
     if n < 2:
         raise InvalidInput(f"A distance threshold needs at least 2 examples; got {n}.")
     pairs = squared_distances(X, X)[np.triu_indices(n, k=1)]
-    rank = max(0, round(_share(fraction) * len(pairs)) - 1)
+    rank = max(0, round(validation.number("fraction", fraction, above=0, maximum=1) * len(pairs)) - 1)
     above = min(len(pairs) - 1, rank + 1)
     pairs.partition((rank, above))
     # Half-way between two pairs, so that rounding does not decide about either.
@@ -190,7 +190,7 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
     """
     queries = validation.features("X", X)
     base = validation.features("X_base", X_base, queries.shape[1])
-    k = max(1, round(_share(fraction) * len(base)))
+    k = max(1, round(validation.number("fraction", fraction, above=0, maximum=1) * len(base)))
     near = np.zeros((len(queries), len(base)), dtype=np.bool_)
     for start in range(0, len(queries), _CHUNK_ROWS):
         block = squared_distances(queries[start : start + _CHUNK_ROWS], base)
@@ -199,12 +199,6 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
         room = k - closer.sum(axis=1, keepdims=True)
         near[start : start + _CHUNK_ROWS] = closer | (level & (level.cumsum(axis=1) <= room))
     return near
-
-
-def _share(fraction: float) -> float:
-    if validation.number("fraction", fraction, above=0) > 1:
-        raise InvalidInput(f"`fraction` must be at most 1; got {fraction!r}.")
-    return fraction
 
 
 def squared_distances(X: NDArray[np.float32], X_other: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """Retrieval measures on codes ranked by Hamming distance (Sec. 4.1): AP, mAP, DCG, NDCG, precision.
 
-Distances are whole numbers, so most items of a ranking are tied, and the order inside a tie moves a measure
-more than the hash mapping does. The rule is therefore an argument, ``ties``:
+Distances are whole numbers, so most items of a ranking are tied, and the order inside a tie changes a measure
+more than the hash mapping does. So the rule is an argument, ``ties``:
 
 ``"expected"``
     the mean over all orders of equally distant items, in closed form (the default);
@@ -11,7 +11,7 @@ more than the hash mapping does. The rule is therefore an argument, ``ties``:
     the lower database index first, as a stable sort ranks and as most published code does.
 
 Nothing is sorted. All but ``"index"`` need only how many items, and how many relevant ones, each query has at
-each distance; ``"index"`` walks the database once more with a counter for each distance.
+each distance (`mihash.counts`); ``"index"`` passes over the database once more, with a counter for each distance.
 
 A query without a relevant item in the database has no AP and no NDCG: they are NaN, and a mean leaves the
 query out. Its DCG and its precision are 0.
@@ -22,106 +22,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import codes as packed_codes
 from . import validation
-from .errors import InvalidInput
-from .kernels import jit, popcount
+from .counts import BLOCK, Counts, Pairs, checked_pairs, count, fill_keys
+from .counts import Relevant as Relevant  # noqa: PLC0414 -- public here
+from .kernels import jit
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Relevant = ArrayLike | tuple[ArrayLike, ArrayLike]
 
 TIES = ("expected", "best", "worst", "index")
 DIVISORS = ("retrieved", "relevant")
 _EXPECTED, _BEST, _WORST = 0, 1, 2  # positions in TIES
-_GIVEN, _SAME_LABEL, _SHARED_LABEL = 0, 1, 2  # how relevance is known
-_BLOCK = 2048  # codes at a time: block and keys stay in cache while all queries pass over them
-_MAX_BITS = 2**15 - 1  # a key, below 2 (b + 1), is 16 bits wide
-
-
-class _Problem(NamedTuple):
-    """Checked arguments as the kernels take them; a row of `codes` is one word of all items."""
-
-    queries: Words  # (n_queries, words)
-    codes: Words  # (words, n)
-    query_labels: Words  # (n_queries, label words)
-    labels: Words  # (label words, n)
-    matrix: NDArray[np.uint8]  # (n_queries, n), or empty where labels decide
-    rule: int
-
-
-# Kernels: arrays only ------------------------------------------------------------------------------------
 
 
 @jit
-def _fill_keys(keys: NDArray[np.uint16], i: int, start: int, n_levels: int, problem: _Problem) -> None:
-    """Write the distance of query i to each code of a block, plus ``n_levels`` where the code is relevant."""
-    size = len(keys)
-    unmarked, marked = np.uint16(0), np.uint16(n_levels)
-    word, words = problem.queries[i, 0], problem.codes[0, start : start + size]
-    first = 1  # the first word is counted in the loop that marks: one pass for codes of up to 64 bits
-    if problem.rule == _GIVEN:
-        row = problem.matrix[i, start : start + size]
-        for j in range(size):
-            keys[j] = np.uint16(popcount(word ^ words[j])) + (marked if row[j] != 0 else unmarked)
-    elif problem.rule == _SAME_LABEL:
-        label, column = problem.query_labels[i, 0], problem.labels[0, start : start + size]
-        for j in range(size):
-            keys[j] = np.uint16(popcount(word ^ words[j])) + (marked if column[j] == label else unmarked)
-    else:
-        first = 0
-        keys[:] = unmarked
-        for w in range(problem.labels.shape[0]):
-            label, column = problem.query_labels[i, w], problem.labels[w, start : start + size]
-            for j in range(size):
-                keys[j] = marked if (column[j] & label) != 0 else keys[j]
-    for w in range(first, problem.codes.shape[0]):
-        word, words = problem.queries[i, w], problem.codes[w, start : start + size]
-        for j in range(size):
-            keys[j] += np.uint16(popcount(word ^ words[j]))
-
-
-@jit
-def _count(n_levels: int, problem: _Problem) -> Counts:
-    """Count the items for each query and key: (n_queries, 2 n_levels), the relevant ones second."""
-    n_queries, n = problem.queries.shape[0], problem.codes.shape[1]
-    counts = np.zeros((n_queries, 2 * n_levels), dtype=np.int64)
-    buffer = np.empty(_BLOCK, dtype=np.uint16)
-    # Neighbouring items often meet the same counter; four of each let the processor overlap them.
-    lanes = np.zeros((4, 2 * n_levels), dtype=np.int32)
-    for start in range(0, n, _BLOCK):
-        keys = buffer[: min(_BLOCK, n - start)]
-        quads = len(keys) // 4
-        for i in range(n_queries):
-            _fill_keys(keys, i, start, n_levels, problem)
-            for q in range(quads):
-                lanes[0, keys[4 * q]] += 1
-                lanes[1, keys[4 * q + 1]] += 1
-                lanes[2, keys[4 * q + 2]] += 1
-                lanes[3, keys[4 * q + 3]] += 1
-            for j in range(4 * quads, len(keys)):
-                lanes[0, keys[j]] += 1
-            for k in range(2 * n_levels):
-                counts[i, k] += lanes[0, k] + lanes[1, k] + lanes[2, k] + lanes[3, k]
-            lanes[:] = 0
-    return counts
-
-
-@jit
-def _by_index(items: Counts, relevant: Counts, top: int, discounts: Floats, problem: _Problem) -> Floats:
+def _by_index(items: Counts, relevant: Counts, top: int, discounts: Floats, pairs: Pairs) -> Floats:
     """Return (3, n_queries): sum of precisions at relevant items, DCG and relevant items of the top."""
-    (n_queries, n_levels), n = items.shape, problem.codes.shape[1]
+    (n_queries, n_levels), n = items.shape, pairs.codes.shape[1]
     totals = np.zeros((3, n_queries))
     rank, found = np.zeros_like(items), np.zeros_like(items)
     for k in range(1, n_levels):
         rank[:, k] = rank[:, k - 1] + items[:, k - 1]
         found[:, k] = found[:, k - 1] + relevant[:, k - 1]
-    buffer = np.empty(_BLOCK, dtype=np.uint16)
-    for start in range(0, n, _BLOCK):
-        keys = buffer[: min(_BLOCK, n - start)]
+    buffer = np.empty(BLOCK, dtype=np.uint16)
+    for start in range(0, n, BLOCK):
+        keys = buffer[: min(BLOCK, n - start)]
         for i in range(n_queries):
-            _fill_keys(keys, i, start, n_levels, problem)
+            fill_keys(keys, i, start, n_levels, pairs)
             for key in keys:
                 if key < n_levels:
                     rank[i, key] += 1
@@ -419,7 +345,7 @@ def distance_counts(
     >>> items.tolist(), relevant.tolist()
     ([[1, 2, 1]], [[1, 1, 0]])
     """
-    return _levels(_problem(query_codes, codes, relevant, n_bits), n_bits)
+    return _levels(checked_pairs(query_codes, codes, relevant, n_bits), n_bits)
 
 
 def distance_distributions(
@@ -465,17 +391,17 @@ def _score(
     validation.choice("ties", ties, TIES)
     if top is not None:
         validation.integer("top", top, minimum=1)
-    problem = _problem(query_codes, codes, relevant, n_bits)
-    n = problem.codes.shape[1]
+    pairs = checked_pairs(query_codes, codes, relevant, n_bits)
+    n = pairs.codes.shape[1]
     depth = n if top is None else min(top, n)
-    items, hits = _levels(problem, n_bits)
+    items, hits = _levels(pairs, n_bits)
     n_relevant = hits.sum(axis=1)
     ranks = np.arange(1, depth + 1, dtype=np.float64)
     discounts = 1 / np.log2(ranks + 1)
     discounted = np.concatenate(([0.0], np.cumsum(discounts)))
     retrieved = divisor == "retrieved"
     if ties == "index":
-        scores = _by_index(items, hits, depth, discounts, problem)
+        scores = _by_index(items, hits, depth, discounts, pairs)
         count = scores[2] if retrieved else np.minimum(depth, n_relevant)
         scores[0] = np.where(n_relevant > 0, _quotient(scores[0], count, 0.0), np.nan)
     else:
@@ -484,55 +410,11 @@ def _score(
     return _Score(scores[0], scores[1], scores[2], n_relevant, depth, discounted)
 
 
-def _levels(problem: _Problem, n_bits: int) -> tuple[Counts, Counts]:
+def _levels(pairs: Pairs, n_bits: int) -> tuple[Counts, Counts]:
     """Return how many items, and how many relevant ones, each query has at each distance."""
-    counts = _count(n_bits + 1, problem)
+    counts = count(pairs, n_bits)
     hits = counts[:, n_bits + 1 :].copy()
     return counts[:, : n_bits + 1] + hits, hits
-
-
-def _problem(query_codes: ArrayLike, codes: ArrayLike, relevant: Relevant, n_bits: int) -> _Problem:
-    validation.integer("n_bits", n_bits, minimum=1, maximum=_MAX_BITS)
-    queries = packed_codes.as_words(validation.packed("query_codes", query_codes, n_bits))
-    base = packed_codes.as_words(validation.packed("codes", codes, n_bits))
-    n_queries, n = len(queries), len(base)
-    matrix = np.zeros((0, 0), dtype=np.uint8)
-    query_words, words = np.zeros((n_queries, 0), dtype=np.uint64), np.zeros((n, 0), dtype=np.uint64)
-    rule = _GIVEN
-    if isinstance(relevant, tuple):
-        query_labels, labels = _label_pair(relevant, n_queries, n)
-        rule = _SAME_LABEL if labels.ndim == 1 else _SHARED_LABEL
-        query_words, words = _label_words(query_labels), _label_words(labels)
-    else:
-        matrix = validation.boolean_matrix("relevant", relevant, (n_queries, n)).view(np.uint8)
-    return _Problem(
-        queries, np.ascontiguousarray(base.T), query_words, np.ascontiguousarray(words.T), matrix, rule
-    )
-
-
-def _label_pair(pair: tuple[ArrayLike, ...], n_queries: int, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    if len(pair) != 2:
-        raise InvalidInput(
-            f"`relevant` as a tuple must be (query_labels, labels); got {len(pair)} parts. "
-            "Give a matrix as an array."
-        )
-    if any(np.asarray(part).dtype == np.bool_ and np.ndim(part) == 1 for part in pair):
-        raise InvalidInput("`relevant` as a tuple must hold labels; got booleans. Give a matrix as an array.")
-    query_labels = validation.labels("query_labels", pair[0], n_queries)
-    labels = validation.labels("labels", pair[1], n)
-    if query_labels.shape[1:] != labels.shape[1:]:
-        raise InvalidInput(
-            "`query_labels` and `labels` must be of one kind, integers or 0/1 matrices of the same classes; "
-            f"got shapes {query_labels.shape} and {labels.shape}."
-        )
-    return query_labels, labels
-
-
-def _label_words(labels: NDArray[Any]) -> Words:
-    """Return labels as rows of words: the class itself, or a bit for each of several labels."""
-    if labels.ndim == 1:
-        return labels.view(np.uint64)[:, None]
-    return packed_codes.as_words(np.packbits(labels, axis=1, bitorder="little"))
 
 
 def _mean_distribution(counts: Counts) -> Floats:

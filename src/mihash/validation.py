@@ -31,7 +31,13 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
 
 
 def number(
-    name: str, value: Any, *, above: float | None = None, minimum: float | None = None, finite: bool = True
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    finite: bool = True,
 ) -> float:
     """Return ``value`` as a ``float``; NaN is never a number, infinity only with ``finite=False``.
 
@@ -44,12 +50,27 @@ def number(
         rule += f" above {above:g}"
     if minimum is not None:
         rule += f" of at least {minimum:g}"
+    if maximum is not None:
+        rule += f" and at most {maximum:g}"
     good = isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))
     if good and finite:
         good = bool(np.isfinite(float(value)))
-    if not good or (above is not None and value <= above) or (minimum is not None and value < minimum):
+    low = good and ((above is not None and value <= above) or (minimum is not None and value < minimum))
+    if not good or low or (maximum is not None and value > maximum):
         raise InvalidInput(f"`{name}` must be {rule}; got {value!r}.")
     return float(value)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False.
+
+    >>> boolean("rotate", "no")
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `rotate` must be True or False; got 'no'.
+    """
+    if not isinstance(value, bool):
+        raise InvalidInput(f"`{name}` must be True or False; got {value!r}.")
+    return value
 
 
 def choice(name: str, value: Any, options: Sequence[str | None]) -> Any:

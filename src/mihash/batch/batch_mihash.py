@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..errors import InvalidInput
 from ..kernels import jit_reordering
 from ..mapping import HashMapping
 from ..neighbors import Labels, label_neighborhood, within_fraction
@@ -118,14 +117,12 @@ class MIHash(BatchMethod):
         self.batch_size = validation.integer("batch_size", batch_size, minimum=3)
         self.epochs = validation.integer("epochs", epochs, minimum=1)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
-        self.decay = _share("decay", decay, above=0)
+        self.decay = validation.number("decay", decay, above=0, maximum=1)
         self.decay_every = validation.integer("decay_every", decay_every, minimum=1)
-        self.momentum = _share("momentum", momentum, minimum=0)
+        self.momentum = validation.number("momentum", momentum, minimum=0, maximum=1)
         self.scale = scale if scale == "auto" else validation.number("scale", scale, above=0)
         self.n_bins = None if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
-        if not isinstance(unit_length, bool):
-            raise InvalidInput(f"`unit_length` must be True or False; got {unit_length!r}.")
-        self.unit_length = unit_length
+        self.unit_length = validation.boolean("unit_length", unit_length)
         self.whiten = whiten if whiten in (None, "auto") else validation.number("whiten", whiten, above=0)
         self.patience = None if patience is None else validation.integer("patience", patience, minimum=1)
         self.kernel, self.n_anchors, self.width = check_map(kernel, n_anchors, width)
@@ -240,9 +237,3 @@ def _slopes(dots: Matrix, near: NDArray[np.uint8], n_bits: int, n_bins: int, slo
             slope[i, j] = (ratio[side, low + 1] - ratio[side, low]) * factor
         slope[i, i] = 0
     return total
-
-
-def _share(name: str, value: float, above: float | None = None, minimum: float | None = None) -> float:
-    if validation.number(name, value, above=above, minimum=minimum) > 1:
-        raise InvalidInput(f"`{name}` must be at most 1; got {value!r}.")
-    return float(value)

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 from .. import validation
-from ..errors import InvalidInput
 
 SCHEDULES = ("cosine", "linear", "step", "constant")
 
@@ -40,8 +39,7 @@ class Schedule:
     def __post_init__(self) -> None:
         """Check the values."""
         validation.choice("schedule", self.kind, SCHEDULES)
-        if validation.number("warm_up", self.warm_up, minimum=0) > 1:
-            raise InvalidInput(f"`warm_up` is a share of the training, at most 1; got {self.warm_up!r}.")
+        validation.number("warm_up", self.warm_up, minimum=0, maximum=1)
         validation.number("decay", self.decay, above=0)
         validation.integer("decay_every", self.decay_every, minimum=1)
 

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..kernels import jit_reordering
-from ..mapping import LinearMapping
 from ..reservoir import Reservoir
-from ..state import State
-from .online_learner import OnlineLearner, hyperplanes
-from .similar_pairs import checked_share, loss_margin, similar_pairs
+from .online_learner import OnlineLearner
+from .similar_pairs import loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -78,21 +76,9 @@ class AdaptHash(OnlineLearner):
         self, n_bits: int = 32, *, alpha: float = 0.9, lambda_: float = 0.01, eta: float = 0.1, seed: int = 0
     ) -> None:
         super().__init__(n_bits, seed)
-        self.alpha = checked_share("alpha", alpha)
+        self.alpha = validation.number("alpha", alpha, minimum=0, maximum=1)
         self.lambda_ = validation.number("lambda_", lambda_, minimum=0)
         self.eta = validation.number("eta", eta, above=0)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {name: getattr(self, name) for name in ("n_bits", "alpha", "lambda_", "eta", "seed")}
-
-    def begin(self, n_features: int) -> None:
-        """Start from random hyperplanes."""
-        self._W: Matrix = hyperplanes(n_features, self.n_bits, self.seed)
-
-    def current(self) -> LinearMapping:
-        """Return the linear mapping learned so far."""
-        return LinearMapping(self._W)
 
     def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one step for each pair of the block that has a loss, in order."""
@@ -110,14 +96,6 @@ class AdaptHash(OnlineLearner):
         if n_steps:
             self._W = span.T @ Z.astype(np.float32)
         return int(n_pairs)
-
-    def learned(self) -> State:
-        """Return the hash functions."""
-        return {"W": self._W}
-
-    def relearn(self, learned: State) -> None:
-        """Take over the hash functions."""
-        self._W = learned["W"]
 
 
 @jit_reordering

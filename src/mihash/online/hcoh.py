@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..kernels import jit_reordering
-from ..mapping import LinearMapping
 from ..reservoir import Reservoir
-from ..state import State
 from .codewords import MOST_CLASSES, Codebook
-from .online_learner import OnlineLearner, hyperplanes
+from .online_learner import OnlineLearner
 
 Matrix = NDArray[np.float32]
 
@@ -72,39 +70,23 @@ class HCOH(OnlineLearner):
 
     name = "hcoh"
     needs_labels = True
+    learned_names = ("W", "codebook")
 
     def __init__(self, n_bits: int = 32, *, eta: float = 0.1, n_classes: int | None = None, seed: int = 0) -> None:
         super().__init__(n_bits, seed)
         self.eta = validation.number("eta", eta, above=0)
         self.n_classes = None if n_classes is None else validation.integer("n_classes", n_classes, 1, MOST_CLASSES)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"n_bits": self.n_bits, "eta": self.eta, "n_classes": self.n_classes, "seed": self.seed}
-
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes and without codewords."""
-        self._W: Matrix = hyperplanes(n_features, self.n_bits, self.seed)
+        super().begin(n_features)
         self._codebook = Codebook(self.n_bits, self.seed, self.n_classes or self.n_bits)
-
-    def current(self) -> LinearMapping:
-        """Return the hash functions learned so far."""
-        return LinearMapping(self._W)
 
     def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one gradient step for each example of the block, in order."""
         assert y is not None
         C = _learn_block(X @ self._W, X @ X.T, self._codebook.targets(y), np.float32(self.eta))
         self._W = self._W + X.T @ C
-
-    def learned(self) -> State:
-        """Return the hash functions and the labels seen."""
-        return {"W": self._W, "codebook": self._codebook.state()}
-
-    def relearn(self, learned: State) -> None:
-        """Take over hash functions and labels."""
-        self._W = learned["W"]
-        self._codebook.restore(learned["codebook"])
 
 
 @jit_reordering

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..errors import InvalidInput
 from ..kernels import jit_reordering
 from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
@@ -80,6 +79,7 @@ class HMOH(OnlineLearner):
 
     name = "hmoh"
     needs_labels = True
+    learned_names = ("W", "sum", "n_summed", "codebook", "anchors")
 
     def __init__(
         self,
@@ -95,16 +95,9 @@ class HMOH(OnlineLearner):
         super().__init__(n_bits, seed)
         self.lr = validation.number("lr", lr, above=0)
         self.n_classes = None if n_classes is None else validation.integer("n_classes", n_classes, 1, MOST_CLASSES)
-        if not isinstance(kernel, bool):
-            raise InvalidInput(f"`kernel` must be True or False; got {kernel!r}.")
-        self.kernel = kernel
+        self.kernel = validation.boolean("kernel", kernel)
         self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=1)
         self.warm_up = validation.integer("warm_up", warm_up, minimum=self.n_anchors)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("n_bits", "lr", "n_classes", "kernel", "n_anchors", "warm_up", "seed")
-        return {name: getattr(self, name) for name in names}
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes, without codewords and anchors."""
@@ -148,24 +141,11 @@ class HMOH(OnlineLearner):
         self._n_summed += n
         self._W = self._W + X.T @ C
 
-    def learned(self) -> State:
-        """Return the hash functions, the sum for their average, the labels seen and the anchors."""
-        return {
-            "W": self._W,
-            "sum": self._sum,
-            "n_summed": self._n_summed,
-            "codebook": self._codebook.state(),
-            "anchors": None if self._anchors is None else self._anchors.state(),
-        }
-
     def relearn(self, learned: State) -> None:
-        """Take over hash functions, their sum, labels and anchors."""
-        self._W, self._sum, self._n_summed = learned["W"], learned["sum"], learned["n_summed"]
-        self._codebook.restore(learned["codebook"])
-        if self._anchors is not None:
-            self._anchors.restore(learned["anchors"])
-            if self._anchors.ready:
-                self._centre = _centre(self._anchors)
+        """Continue from what `learned` returned."""
+        super().relearn(learned)
+        if self._anchors is not None and self._anchors.ready:
+            self._centre = _centre(self._anchors)
 
 
 def _centre(anchors: Anchors) -> Matrix:

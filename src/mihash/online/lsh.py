@@ -1,18 +1,16 @@
-"""Random hyperplanes (locality-sensitive hashing): the mapping before anything was learned."""
+"""LSH: random hyperplanes that are never changed (locality-sensitive hashing)."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mapping import LinearMapping
 from ..reservoir import Reservoir
-from ..state import State
-from .online_learner import OnlineLearner, hyperplanes
+from .online_learner import OnlineLearner
 
 
 class LSH(OnlineLearner):
-    """Random hyperplanes through the origin that never move; the floor that every method must beat.
+    """Random hyperplanes through the origin that never change: the baseline of every other method.
 
     References
     ----------
@@ -35,30 +33,12 @@ class LSH(OnlineLearner):
     """
 
     name = "lsh"
+    learned_names = ()  # the hyperplanes follow from the seed
 
     def __init__(self, n_bits: int = 32, *, seed: int = 0) -> None:
         super().__init__(n_bits, seed)
-
-    def begin(self, n_features: int) -> None:
-        """Draw the hyperplanes."""
-        self._mapping = LinearMapping(hyperplanes(n_features, self.n_bits, self.seed))
-
-    def current(self) -> LinearMapping:
-        """Return the hyperplanes."""
-        return self._mapping
 
     def learn(
         self, X: NDArray[np.float32], y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]
     ) -> None:
         """Learn nothing."""
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {"n_bits": self.n_bits, "seed": self.seed}
-
-    def learned(self) -> State:
-        """Return nothing: the seed says it all."""
-        return {}
-
-    def relearn(self, learned: State) -> None:
-        """Take over nothing."""

@@ -104,11 +104,6 @@ class MIHash(OnlineLearner):
         self.whiten = None if whiten is None else validation.number("whiten", whiten, above=0)
         self.gradient = validation.choice("gradient", gradient, ("exact", "released"))
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("n_bits", "learning_rate", "decay", "scale", "n_bins", "warm_up", "whiten", "gradient", "seed")
-        return {name: getattr(self, name) for name in names}
-
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
         self._Z_seen = -1

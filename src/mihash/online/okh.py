@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..kernels import jit_reordering
-from ..mapping import HashMapping, LinearMapping
+from ..mapping import HashMapping
 from ..reservoir import Reservoir
-from ..state import State
 from .anchors import Anchors
 from .online_learner import OnlineLearner, hyperplanes
-from .similar_pairs import checked_share, loss_margin, similar_pairs
+from .similar_pairs import loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -69,6 +68,7 @@ class OKH(OnlineLearner):
     """
 
     name = "okh"
+    learned_names = ("W", "anchors")
 
     def __init__(
         self,
@@ -82,23 +82,18 @@ class OKH(OnlineLearner):
     ) -> None:
         super().__init__(n_bits, seed)
         self.C = validation.number("C", C, above=0)
-        self.alpha = checked_share("alpha", alpha)
+        self.alpha = validation.number("alpha", alpha, minimum=0, maximum=1)
         self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=1)
         self.warm_up = validation.integer("warm_up", warm_up, minimum=self.n_anchors)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("n_bits", "C", "alpha", "n_anchors", "warm_up", "seed")
-        return {name: getattr(self, name) for name in names}
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
         self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed, self.block_size)
-        self._W: Matrix = hyperplanes(n_features, self.n_bits, self.seed)
+        super().begin(n_features)
 
     def current(self) -> HashMapping:
         """Return the hyperplanes before the anchors are drawn, and then the kernel mapping learned so far."""
-        return self._anchors.mapping(self._W) if self._anchors.ready else LinearMapping(self._W)
+        return self._anchors.mapping(self._W) if self._anchors.ready else super().current()
 
     def learn(self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:  # noqa: ARG002 -- one signature for all
         """Take one step for each pair of the block that has a loss, in order."""
@@ -114,15 +109,6 @@ class OKH(OnlineLearner):
         steps = _learn_pairs(K @ self._W, K @ K.T, similar, loss_margin(self.alpha, self.n_bits), self.C)
         if steps.any():
             self._W = self._W + K.T @ steps
-
-    def learned(self) -> State:
-        """Return the hash functions and the anchors."""
-        return {"W": self._W, "anchors": self._anchors.state()}
-
-    def relearn(self, learned: State) -> None:
-        """Take over hash functions and anchors."""
-        self._W = learned["W"]
-        self._anchors.restore(learned["anchors"])
 
 
 @jit_reordering

@@ -1,11 +1,12 @@
-"""What every online hashing method is to the loop: a learner that moves a hash mapping (Fig. 2).
+"""The base class of online hashing methods (Fig. 2), and the random hyperplanes that they start from.
 
-A learner sees a block of the stream at a time, together with the reservoir as it was before the block and the
-slots that the block's examples will take in it. It keeps its own parameters and hands out frozen mappings; it
-never encodes, and knows nothing of tables and triggers.
+A learner gets one block of the stream at a time, the reservoir as it was before the block, and the slots that the
+block's examples take in it afterwards. It returns frozen mappings. It does not encode, and it does not use tables
+or triggers.
 """
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..kernels import one_thread
-from ..mapping import HashMapping
+from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 
@@ -23,7 +24,7 @@ from ..state import State
 def hyperplanes(n_features: int, n_bits: int, seed: int) -> NDArray[np.float32]:
     """Return random hyperplanes through the origin: Gaussian columns of unit length (d, b).
 
-    The first mapping of every method, before it has seen anything.
+    Every method starts from them.
 
     Examples
     --------
@@ -38,15 +39,20 @@ def hyperplanes(n_features: int, n_bits: int, seed: int) -> NDArray[np.float32]:
 class OnlineLearner(ABC):
     """An online hashing method.
 
-    Subclasses name themselves, keep their parameters as attributes, and implement `parameters`, `begin`, `learn`,
-    `current` and the pair `learned` / `relearn`. Block edges stand at multiples of ``block_size`` examples of the
-    stream, wherever `feed` was cut, so that the same stream gives the same bits.
+    A subclass sets ``name``, keeps its parameters as attributes of the same names, and implements `learn`. By
+    default it starts from random hyperplanes ``_W`` and its mapping is linear; other methods override `begin` and
+    `current`. ``learned_names`` names the attributes that are its state, without their underscore: arrays,
+    numbers, or objects with ``state()`` and ``restore()``.
+
+    Blocks end at multiples of ``block_size`` examples of the stream, however `feed` was chunked, so that the same
+    stream gives the same bits.
     """
 
     name: ClassVar[str]
     needs_labels: bool = False
     block_size: int = 100
-    forced_until: int = 0  # the table is updated at every block edge until so many were seen (App. D.2)
+    forced_until: int = 0  # until so many examples, the table is updated after every block (App. D.2)
+    learned_names: ClassVar[tuple[str, ...]] = ("W",)
 
     def __init__(self, n_bits: int, seed: int) -> None:
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
@@ -59,7 +65,7 @@ class OnlineLearner(ABC):
         return self._n_features
 
     def start(self, n_features: int) -> None:
-        """Fix the dimension of the stream and make the first mapping; a second call must agree."""
+        """Set the dimension of the stream and make the first mapping; a second call must give the same one."""
         if self._n_features is None:
             self.begin(validation.integer("n_features", n_features, minimum=1))
             self._n_features = n_features
@@ -69,7 +75,7 @@ class OnlineLearner(ABC):
             )
 
     def check(self, y: NDArray[Any] | None) -> None:
-        """Raise if the method cannot learn from examples like these."""
+        """Raise `InvalidInput` if the method needs labels and there are none."""
         if self.needs_labels and y is None:
             raise InvalidInput(f"{type(self).__name__} learns from class labels: give `y` with the examples.")
 
@@ -87,44 +93,46 @@ class OnlineLearner(ABC):
                 "centred and of unit length (mihash.datasets.normalize)."
             ) from error
 
-    @abstractmethod
     def begin(self, n_features: int) -> None:
         """Make the first parameters for vectors of this dimension."""
+        self._W: NDArray[np.float32] = hyperplanes(n_features, self.n_bits, self.seed)
 
-    @abstractmethod
     def current(self) -> HashMapping:
         """Return the mapping that the parameters stand for now."""
+        return LinearMapping(self._W)
 
     @abstractmethod
     def learn(
         self, X: NDArray[np.float32], y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]
     ) -> None:
-        """Move the mapping by a block of examples, which take these slots of the reservoir afterwards."""
+        """Learn from a block of examples, which take these slots of the reservoir afterwards."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
-    @abstractmethod
     def learned(self) -> State:
         """Return everything learned so far."""
+        parts = {name: getattr(self, f"_{name}") for name in self.learned_names}
+        return {name: part.state() if hasattr(part, "state") else part for name, part in parts.items()}
 
-    @abstractmethod
     def relearn(self, learned: State) -> None:
-        """Take over what `learned` returned."""
+        """Continue from what `learned` returned."""
+        for name in self.learned_names:
+            part = getattr(self, f"_{name}")
+            if hasattr(part, "restore"):
+                part.restore(learned[name])
+            else:
+                setattr(self, f"_{name}", learned[name])
 
     def state(self) -> State:
         """Return parameters and everything learned, as plain values."""
         learned = None if self._n_features is None else self.learned()
-        return {
-            "name": self.name,
-            "parameters": self.parameters(),
-            "n_features": self._n_features,
-            "learned": learned,
-        }
+        fixed = {"name": self.name, "parameters": self.parameters(), "n_features": self._n_features}
+        return {**fixed, "learned": learned}
 
     def restore(self, state: State) -> None:
-        """Go on where `state` was taken; the parameters must be the same."""
+        """Continue where `state` was taken; the parameters must be the same."""
         if state["name"] != self.name or state["parameters"] != self.parameters():
             raise InvalidInput(
                 f"The state belongs to {state['name']} with {state['parameters']}, "

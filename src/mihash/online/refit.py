@@ -77,10 +77,6 @@ class Refit(OnlineLearner):
         self.needs_labels = self._make().needs_labels
         self.refusal: str | None = None
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {name: getattr(self, name) for name in ("n_bits", "method", "every", "options", "seed")}
-
     def begin(self, n_features: int) -> None:
         """Start with random hyperplanes."""
         self._mapping: HashMapping = LinearMapping(hyperplanes(n_features, self.n_bits, self.seed))

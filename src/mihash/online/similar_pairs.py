@@ -1,29 +1,14 @@
-"""What methods that learn from pairs share: which pairs are similar, and the margin of the Hamming loss."""
+"""Pairs of consecutive examples, for OKH and AdaptHash: which are similar, and the margin of the Hamming loss."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import validation
-from ..errors import InvalidInput
 from ..reservoir import Reservoir
 
 Matrix = NDArray[np.float32]
 Flags = NDArray[np.bool_]
-
-
-def checked_share(name: str, value: Any) -> float:
-    """Return ``value`` as a number from 0 to 1.
-
-    >>> checked_share("alpha", 1.5)
-    Traceback (most recent call last):
-    mihash.errors.InvalidInput: `alpha` must be a number from 0 to 1; got 1.5.
-    """
-    share = validation.number(name, value, minimum=0)
-    if share > 1:
-        raise InvalidInput(f"`{name}` must be a number from 0 to 1; got {value!r}.")
-    return share
 
 
 def loss_margin(alpha: float, n_bits: int) -> float:

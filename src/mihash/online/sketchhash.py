@@ -71,6 +71,7 @@ class SketchHash(OnlineLearner):
     """
 
     name = "sketchhash"
+    learned_names = ("sketch", "n_rows", "mean", "n_seen", "n_batches")
 
     def __init__(
         self,
@@ -91,11 +92,6 @@ class SketchHash(OnlineLearner):
         self.rotate = validation.choice("rotate", rotate, ("batch", "once", None))
         self.block_size = self.batch_size
         self.forced_until = self.sketch_size
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("n_bits", "sketch_size", "batch_size", "rotate", "seed")
-        return {name: getattr(self, name) for name in names}
 
     def begin(self, n_features: int) -> None:
         """Start with an empty sketch."""
@@ -176,20 +172,12 @@ class SketchHash(OnlineLearner):
         return rotation
 
     def learned(self) -> State:
-        """Return the sketch, the mean and the counts."""
-        return {
-            "sketch": self._sketch.copy(),
-            "n_rows": self._n_rows,
-            "mean": self._mean,
-            "n_seen": self._n_seen,
-            "n_batches": self._n_batches,
-        }
+        """Return the sketch, the mean and the counts; the sketch is changed in place later."""
+        return {**super().learned(), "sketch": self._sketch.copy()}
 
     def relearn(self, learned: State) -> None:
-        """Take over sketch, mean and counts."""
-        self._sketch, self._n_rows = learned["sketch"].copy(), learned["n_rows"]
-        self._mean = learned["mean"]
-        self._n_seen, self._n_batches = learned["n_seen"], learned["n_batches"]
+        """Continue from what `learned` returned."""
+        super().relearn({**learned, "sketch": learned["sketch"].copy()})
         self._mapping = None
 
 
