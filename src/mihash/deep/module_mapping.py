@@ -80,7 +80,7 @@ class ModuleMapping(HashMapping):
         built = build_network(architecture["name"], architecture["n_bits"], **architecture["arguments"])
         load_arrays(built, {name: array for name, array in self._arrays.items() if name != _ARCHITECTURE})
         self._network = built.to(self._device).float().eval().requires_grad_(False)
-        self._n_bits = self._count_bits()
+        super().__init__(int(np.prod(self._shape)), self._count_bits())
 
     @classmethod
     def from_arrays(cls, **arrays: NDArray[Any]) -> Self:
@@ -100,16 +100,6 @@ class ModuleMapping(HashMapping):
         return type(self)(self._network, self._shape, device=device)
 
     @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return self._n_bits
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the flattened inputs that it takes."""
-        return int(np.prod(self._shape))
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return self._shape
@@ -121,7 +111,7 @@ class ModuleMapping(HashMapping):
     @torch.no_grad()
     def project(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the network's outputs (n, b)."""
-        outputs = np.empty((len(X), self._n_bits), dtype=np.float32)
+        outputs = np.empty((len(X), self.n_bits), dtype=np.float32)
         for start in range(0, len(X), _BLOCK):
             rows = X[start : start + _BLOCK]
             block = np.zeros((_BLOCK, self.n_features), dtype=np.float32)

@@ -67,11 +67,12 @@ class ForestMapping(HashMapping):
         *,
         n_features: ArrayLike,
     ) -> None:
-        self._n_features = validation.integer("n_features", np.reshape(n_features, ()).item(), minimum=1)
         self._feature, self._left = _whole("feature", feature), _whole("left", left)
         self._threshold = _rounded_down(threshold)
         self._value = validation.numbers("value", value, ndim=1)
         self._roots, self._n_trees = _whole("roots", roots), _whole("n_trees", n_trees)
+        width = validation.integer("n_features", np.reshape(n_features, ()).item(), minimum=1)
+        super().__init__(width, len(self._n_trees))
         given = np.zeros(len(self._n_trees)) if offset is None else offset
         self._offset = validation.numbers("offset", given, ndim=1)
         self._steps = self._check()
@@ -95,8 +96,8 @@ class ForestMapping(HashMapping):
         ends = np.append(self._roots[1:], n_nodes).astype(np.int32)
         if self._roots[0] != 0 or (ends <= self._roots).any():
             raise InvalidInput("`roots` must increase from 0 and stay below the number of nodes.")
-        if self._feature.min() < 0 or self._feature.max() >= self._n_features:
-            raise InvalidInput(f"`feature` must be from 0 to {self._n_features - 1}.")
+        if self._feature.min() < 0 or self._feature.max() >= self.n_features:
+            raise InvalidInput(f"`feature` must be from 0 to {self.n_features - 1}.")
         depths: NDArray[np.int32] = _depths(self._left, self._roots, ends)
         if (depths < 0).any():
             raise InvalidInput(
@@ -104,16 +105,6 @@ class ForestMapping(HashMapping):
                 f"tree {int(np.argmax(depths < 0))} is none."
             )
         return depths
-
-    @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return len(self._n_trees)
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the vectors that it takes."""
-        return self._n_features
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the nodes, the trees and the offset."""
@@ -125,7 +116,7 @@ class ForestMapping(HashMapping):
             "roots": self._roots,
             "n_trees": self._n_trees,
             "offset": self._offset,
-            "n_features": np.array([self._n_features], dtype=np.int32),
+            "n_features": np.array([self.n_features], dtype=np.int32),
         }
 
     def project(self, X: Matrix) -> Matrix:

@@ -1,4 +1,4 @@
-"""What every hash mapping is: a frozen value that encodes (Sec. 3)."""
+"""The base class of hash mappings: frozen values that encode (Sec. 3)."""
 
 import hashlib
 import os
@@ -20,33 +20,36 @@ _CHUNK_BYTES = 1 << 22
 
 
 class HashMapping(ABC):
-    """A frozen hash mapping: what encodes.
+    """A frozen hash mapping: it turns vectors into codes and never changes.
 
-    Subclasses are values made of arrays that are set read-only; `arrays` names them.
+    A subclass is a value made of read-only arrays, which `arrays` names.
     """
 
     kind: ClassVar[str]
 
-    @property
-    @abstractmethod
-    def n_bits(self) -> int:
-        """The code length b."""
+    def __init__(self, n_features: int, n_bits: int) -> None:
+        self._n_features, self._n_bits = int(n_features), int(n_bits)
 
     @property
-    @abstractmethod
+    def n_bits(self) -> int:
+        """The code length b."""
+        return self._n_bits
+
+    @property
     def n_features(self) -> int:
         """The dimension d of the vectors that it takes."""
+        return self._n_features
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the parameters by name; all that the mapping is made of."""
+        """Return all parameters by name."""
 
     @abstractmethod
     def project(self, X: Matrix) -> Matrix:
-        """Return the real values (n, b) whose signs are the bits, up to rounding: last bits are BLAS's."""
+        """Return the real values (n, b) whose signs are the bits, up to rounding: BLAS decides the last bits."""
 
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
-        """Return the packed codes of float32 vectors, all at once; ``projections`` are theirs, where at hand."""
+        """Return the packed codes of float32 vectors; ``projections`` are the result of `project`, if known."""
         values = self.project(X) if projections is None else projections
         return np.packbits(values > 0, axis=1, bitorder="little")
 
@@ -64,7 +67,7 @@ class HashMapping(ABC):
         return codes[0] if single else codes
 
     def encode_rows(self, X: Matrix, check: bool = False) -> NDArray[np.uint8]:
-        """Return the codes of float32 vectors of the right width, a chunk at a time while it is in the cache."""
+        """Return the codes of float32 vectors of the right width, in chunks that fit into the cache."""
         codes = np.empty((len(X), -(-self.n_bits // 8)), dtype=np.uint8)
         rows = max(64, _CHUNK_BYTES // (4 * self.n_features))
         # One thread is faster for products of this size; the codes do not depend on it.
@@ -78,7 +81,7 @@ class HashMapping(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Thirty-two hexadecimal digits that two mappings share only if they are the same."""
+        """Thirty-two hexadecimal digits, equal for two mappings only if they are the same mapping."""
         digest = hashlib.blake2b(self.kind.encode(), digest_size=16)
         for name, array in self.arrays().items():
             digest.update(f"{name}{array.shape}".encode())
@@ -86,15 +89,17 @@ class HashMapping(ABC):
         return digest.hexdigest()
 
     def distance(self, other: "HashMapping") -> float:
-        """Return ||Phi - Phi'||, the norm of the difference of the parameters; infinite if they do not compare."""
+        """Return ||Phi - Phi'||, the norm of the difference of the parameters; infinite for another form."""
         mine, others = self.arrays(), other.arrays()
-        if self.kind != other.kind or any(mine[name].shape != others[name].shape for name in mine):
+        if self.kind != other.kind or mine.keys() != others.keys():
+            return float("inf")
+        if any(mine[name].shape != others[name].shape for name in mine):
             return float("inf")
         differences = ((mine[name] - others[name]).ravel() for name in mine)
         return float(np.sqrt(sum(float(np.dot(part, part)) for part in differences)))
 
     def state(self) -> State:
-        """Return what `mapping_from_state` makes the mapping from."""
+        """Return the mapping as plain values, for `mapping_from_state`."""
         return {"kind": self.kind, "arrays": dict(self.arrays())}
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -136,7 +141,7 @@ class HashMapping(ABC):
 
 
 def frozen(name: str, values: ArrayLike, ndim: int) -> Matrix:
-    """Return numbers as a read-only float32 copy; an empty array or a number that is not finite is refused."""
+    """Return a read-only float32 copy of an array; raise if it is empty or has a number that is not finite."""
     array: NDArray[Any] = np.array(values, dtype=np.float32, order="C")
     if array.ndim != ndim or 0 in array.shape:
         raise InvalidInput(f"`{name}` must have {ndim} dimension(s) and not be empty; got shape {array.shape}.")

@@ -28,7 +28,7 @@ class KernelMapping(HashMapping):
     offset
         One number for each bit; zeros by default.
     kernel
-        The kernel map of these anchors and this width, where somebody has it at hand.
+        The kernel map of these anchors and this width, if the caller has it already.
 
     Examples
     --------
@@ -50,21 +50,12 @@ class KernelMapping(HashMapping):
     ) -> None:
         self._kernel = GaussianKernel(anchors, float(np.reshape(width, ()))) if kernel is None else kernel
         self._linear = LinearMapping(weights, offset)
+        super().__init__(self._kernel.anchors.shape[1], self._linear.n_bits)
         if self._linear.n_features != len(self._kernel.anchors):
             raise InvalidInput(
                 f"`weights` must have a row for each of the {len(self._kernel.anchors)} anchors; "
                 f"got {self._linear.n_features}."
             )
-
-    @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return self._linear.n_bits
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the vectors that it takes."""
-        return int(self._kernel.anchors.shape[1])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return anchors, width, weights and offset."""
@@ -75,12 +66,12 @@ class KernelMapping(HashMapping):
         return self._linear.project(self._kernel.features(X))
 
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
-        """Return the codes: certified signs on the kernel map, which contains exp: the same on one machine."""
+        """Return the codes: certified signs on the kernel map, which uses exp: the same on one machine."""
         return self._linear.signs(self._kernel.features(X), projections)
 
 
 class GaussianKernel:
-    """The kernel map k(x) = exp(-||x - a||^2 / (2 width^2)); what depends on the anchors alone is worked out once.
+    """The kernel map k(x) = exp(-||x - a||^2 / (2 width^2)); what depends on the anchors alone is computed once.
 
     Examples
     --------

@@ -20,7 +20,12 @@ class LinearMapping(HashMapping):
     weights
         The matrix W (d, b); a copy is kept.
     offset
-        One number for each bit; zeros by default. It carries a mean that is subtracted, for example.
+        One number for each bit; zeros by default.
+
+    Attributes
+    ----------
+    weights, offset
+        The matrix W and the offset as float32, read-only.
 
     Examples
     --------
@@ -32,49 +37,29 @@ class LinearMapping(HashMapping):
     kind = "linear"
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike | None = None) -> None:
-        self._weights = frozen("weights", weights, ndim=2)
-        given = np.zeros(self._weights.shape[1]) if offset is None else offset
-        self._offset = frozen("offset", given, ndim=1)
-        if self._offset.shape != self._weights.shape[1:]:
+        self.weights = frozen("weights", weights, ndim=2)
+        super().__init__(*self.weights.shape)
+        given = np.zeros(self.n_bits) if offset is None else offset
+        self.offset = frozen("offset", given, ndim=1)
+        if self.offset.shape != self.weights.shape[1:]:
             raise InvalidInput(
-                f"`offset` must have one number for each of the {self._weights.shape[1]} bits; "
-                f"got shape {self._offset.shape}."
+                f"`offset` must have one number for each of the {self.n_bits} bits; got shape {self.offset.shape}."
             )
-
-    @property
-    def weights(self) -> Matrix:
-        """The matrix W (d, b), read-only."""
-        return self._weights
-
-    @property
-    def offset(self) -> Matrix:
-        """What is added to each bit's projection (b,), read-only."""
-        return self._offset
-
-    @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return int(self._weights.shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the vectors that it takes."""
-        return int(self._weights.shape[0])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights and the offset."""
-        return {"weights": self._weights, "offset": self._offset}
+        return {"weights": self.weights, "offset": self.offset}
 
     def project(self, X: Matrix) -> Matrix:
         """Return X W + offset."""
-        projections: Matrix = X @ self._weights
-        projections += self._offset
+        projections: Matrix = X @ self.weights
+        projections += self.offset
         return projections
 
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
-        """Return the codes: certified signs, which depend on vector and mapping alone."""
+        """Return the codes: certified signs, which depend on the vector and the mapping alone."""
         return self._signs.encode(X, projections)
 
     @cached_property
     def _signs(self) -> LinearSigns:
-        return LinearSigns(self._weights, self._offset)
+        return LinearSigns(self.weights, self.offset)

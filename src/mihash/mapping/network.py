@@ -61,6 +61,7 @@ class NetworkMapping(HashMapping):
             raise InvalidInput(f"`weights` must be layers that follow one another; got shapes {shapes or 'none'}.")
         if [c.shape for c in self._offsets] != [W.shape[1:] for W in self._weights]:
             raise InvalidInput("`offsets` must have one number for each output of each layer.")
+        super().__init__(self._weights[0].shape[0], self._weights[-1].shape[1])
 
     @classmethod
     def from_arrays(cls, **arrays: NDArray[Any]) -> Self:
@@ -72,16 +73,6 @@ class NetworkMapping(HashMapping):
             [arrays[f"offset_{i}"] for i in range(n_layers)],
             names[int(np.reshape(arrays["activation"], ()))],
         )
-
-    @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return int(self._weights[-1].shape[1])
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the vectors that it takes."""
-        return int(self._weights[0].shape[0])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights and offsets of each layer, and the number of the activation."""
@@ -112,8 +103,3 @@ class NetworkMapping(HashMapping):
     @cached_property
     def _last(self) -> LinearMapping:
         return LinearMapping(self._weights[-1], self._offsets[-1])
-
-    def distance(self, other: HashMapping) -> float:
-        """Return the norm of the difference of the parameters; infinite for another architecture."""
-        mine, others = self.arrays(), other.arrays()
-        return super().distance(other) if mine.keys() == others.keys() else float("inf")

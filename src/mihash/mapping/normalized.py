@@ -44,6 +44,7 @@ class NormalizedMapping(HashMapping):
     kind = "normalized"
 
     def __init__(self, inner: HashMapping, mean: ArrayLike, gain: float = 1.0, unit: bool = False) -> None:
+        super().__init__(inner.n_features, inner.n_bits)
         self.inner = inner
         self.mean = frozen("mean", mean, ndim=1)
         self.gain = frozen("gain", [gain], ndim=1)
@@ -56,16 +57,6 @@ class NormalizedMapping(HashMapping):
             offset = inner.offset - sums.over_rows(self.mean[:, None] * weights)
             with np.errstate(over="ignore"):  # `frozen` refuses what does not fit
                 self._folded = LinearMapping(weights, offset)
-
-    @property
-    def n_bits(self) -> int:
-        """The code length b."""
-        return self.inner.n_bits
-
-    @property
-    def n_features(self) -> int:
-        """The dimension d of the vectors that it takes."""
-        return self.inner.n_features
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the normalisation, and the arrays of the inner mapping."""
