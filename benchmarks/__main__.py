@@ -16,6 +16,7 @@ NAMES = (
     "measure",
     "trigger",
     "learners",
+    "losses",
     "index",
     "search",
     "plan",

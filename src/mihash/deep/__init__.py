@@ -8,10 +8,10 @@ try:
 except ImportError:
     raise ImportError("mihash.deep needs PyTorch: pip install 'mihash[deep]'.") from None
 
-from . import tensor_ranking as ranking
-from . import tensors, timing
+from . import tensors
 from .augmentation import Augmentation
 from .classification import ClassificationLoss
+from .device import device_name, torch_version
 from .dpsh import DPSH, DPSHLoss
 from .dtsh import DTSH, DTSHLoss
 from .epochs import Epoch, HeldOut
@@ -40,11 +40,11 @@ __all__ = [
     "Schedule",
     "Trainer",
     "build_network",
+    "device_name",
     "network_names",
-    "ranking",
     "register_network",
     "resnet",
     "tensors",
-    "timing",
+    "torch_version",
     "vggf",
 ]

@@ -1,4 +1,4 @@
-"""Where to compute: a GPU where there is one. A device that is not there is told before anything runs."""
+"""Where to compute: the device of a name, what it is called, and the version of PyTorch."""
 
 import torch
 
@@ -6,7 +6,7 @@ from ..errors import InvalidInput, NotReady
 
 
 def best_device() -> str:
-    """Return torch's name for where training is fastest here.
+    """Return ``"cuda"`` where a CUDA device is available, else ``"cpu"``.
 
     Examples
     --------
@@ -17,7 +17,7 @@ def best_device() -> str:
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """Return the device of that name.
+    """Return the device of that name; raise if this machine does not have it.
 
     Examples
     --------
@@ -34,3 +34,26 @@ def find_device(device: str | torch.device) -> torch.device:
     if place.type == "cuda" and (place.index or 0) >= torch.cuda.device_count():
         raise NotReady(f"There is no CUDA device {str(place)!r} here; use the device 'cpu'.")
     return place
+
+
+def device_name(device: str | torch.device) -> str:
+    """Return what a device is called, such as 'NVIDIA H200'.
+
+    Examples
+    --------
+    >>> device_name("cpu")
+    'cpu'
+    """
+    place = torch.device(device)
+    return torch.cuda.get_device_name(place) if place.type == "cuda" else str(place)
+
+
+def torch_version() -> str:
+    """Return PyTorch's version, without what it was built for.
+
+    Examples
+    --------
+    >>> torch_version().count(".")
+    2
+    """
+    return torch.__version__.partition("+")[0]

@@ -6,8 +6,7 @@ from torch.nn.functional import softplus
 
 from .. import validation
 from .linear_fit import LinearLearner
-from .minibatch import check_batch, neighbors
-from .quantization import quantization_error
+from .minibatch import check_batch, neighbors, quantization_error
 
 
 class DPSHLoss(nn.Module):

@@ -1,6 +1,6 @@
-"""Linear hash functions fitted to a loss minibatch by minibatch: DPSH and DTSH on fixed features (Setting 1).
+"""Linear hash functions fitted to a loss, minibatch by minibatch: DPSH and DTSH on fixed features (Setting 1).
 
-Features are centred and brought to a mean square length of 1 for the descent; the mapping takes them as they are.
+The descent works on centred features of mean square length 1; the mapping takes features as they are.
 """
 
 from abc import abstractmethod
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .. import validation
-from ..batch.batch_method import FIRST, ORDER, Progress
+from ..batch.batch_method import FIRST, Progress
 from ..mapping import LinearMapping
 from ..neighbors import Labels
 from .schedule import Schedule
@@ -25,17 +25,11 @@ class LinearLearner(DeepLearner):
 
     Parameters
     ----------
-    n_bits
-        The code length b.
-    epochs, batch_size
-        How often to go through the data, and by how many items.
     learning_rate
         Of Adam; it falls linearly to 0. (Plain gradient descent, as in the publications, needs steps that are
         small where outputs are large and large where they are small; see docs/divergences.md.)
-    patience
-        Stop when so many epochs did not lower the loss; None goes through them all.
-    seed
-        Seeds the first hyperplanes and the order.
+    n_bits, epochs, batch_size, patience, seed
+        As in `DeepLearner`.
     """
 
     def __init__(
@@ -47,11 +41,8 @@ class LinearLearner(DeepLearner):
         patience: int | None,
         seed: int,
     ) -> None:
-        super().__init__(n_bits, seed)
-        self.epochs = validation.integer("epochs", epochs, minimum=1)
-        self.batch_size = validation.integer("batch_size", batch_size, minimum=2)
+        super().__init__(n_bits, seed, epochs, batch_size, patience)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
-        self.patience = None if patience is None else validation.integer("patience", patience, minimum=1)
 
     @abstractmethod
     def loss(self) -> nn.Module:
@@ -71,25 +62,17 @@ class LinearLearner(DeepLearner):
         loss, schedule = self.loss(), Schedule("linear")
         layer = self._start(Z.shape[1])
         optimizer = torch.optim.Adam(layer.parameters(), self.learning_rate)
-        generator = self.torch_generator(ORDER)
-        n_batches = max(1, len(Z) // self.batch_size)
-        for epoch in range(self.epochs):
-            total = 0.0
-            order = torch.randperm(len(Z), generator=generator)
-            for i in range(n_batches):
-                rows = order[i * self.batch_size : (i + 1) * self.batch_size]
-                rate = schedule(epoch * n_batches + i, self.epochs * n_batches, self.epochs)
-                for group in optimizer.param_groups:
-                    group["lr"] = self.learning_rate * rate
-                optimizer.zero_grad()
-                value = loss(layer(Z[rows]), labels[rows])
-                value.backward()
-                optimizer.step()
-                total += float(value.detach())
-            self.history.append(total / n_batches)
-            progress(epoch + 1, self.epochs)
-            if self.stalled(self.patience):
-                break
+
+        def step(rows: Tensor, number: int, n_steps: int) -> float:
+            for group in optimizer.param_groups:
+                group["lr"] = self.learning_rate * schedule(number, n_steps, self.epochs)
+            optimizer.zero_grad()
+            value = loss(layer(Z[rows]), labels[rows])
+            value.backward()
+            optimizer.step()
+            return float(value.detach())
+
+        self.go_through(len(Z), step, progress)
         return layer
 
     def _start(self, n_features: int) -> nn.Linear:

@@ -1,4 +1,4 @@
-"""A minibatch and its pairs: what every loss of this room checks, and who is whose neighbour in it (Sec. 3)."""
+"""What the losses share: checks of a minibatch, its pairs of neighbours (Sec. 3), and the quantisation error."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from ..errors import InvalidInput
 def check_batch(codes: Tensor, labels: Tensor, n_bits: int) -> Tensor:
     """Refuse codes that are not (N, n_bits) floats; return the labels as (N,) or as a 0/1 matrix (N, classes).
 
-    Whether a matrix holds anything but 0 and 1 is looked at on the CPU alone: a GPU would have to wait.
+    Whether a matrix holds only 0 and 1 is checked on the CPU alone: a GPU would have to wait for the answer.
 
     Examples
     --------
@@ -52,3 +52,15 @@ def neighbors(labels: Tensor, others: Tensor) -> Tensor:
     if labels.ndim == 1:
         return labels[:, None] == others
     return labels.float() @ others.float().T > 0.5
+
+
+def quantization_error(outputs: Tensor) -> Tensor:
+    """Return the mean over items and bits of (sgn(u) - u)^2; the sign of 0 is -1, as in a code.
+
+    Examples
+    --------
+    >>> quantization_error(torch.tensor([[1.0, -0.5], [0.0, -1.0]])).item()
+    0.3125
+    """
+    signs = torch.where(outputs.detach() > 0, 1.0, -1.0).to(outputs.dtype)
+    return (signs - outputs).square().mean()

@@ -1,5 +1,7 @@
 """A small residual network for images of 32 x 32 pixels, quick to train from scratch."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from .. import validation
@@ -11,10 +13,7 @@ def resnet(
     *,
     width: int = 64,
     n_channels: int = 3,
-    gain: float = 1.0,
-    scale: float | None = None,
-    standardized: bool = True,
-    mirror: bool = False,
+    **head: Any,
 ) -> HashNetwork:
     """Return ten convolutions in three stages, each with a residual block, and a hash head.
 
@@ -30,8 +29,8 @@ def resnet(
     n_channels
         The channels of an image: 3, with pixels as in CIFAR-10, or another number, with pixels of mean 0 and
         variance 1.
-    gain, scale, standardized, mirror
-        As in `HashNetwork`.
+    head
+        ``gain``, ``scale``, ``standardized`` and ``mirror`` of `HashNetwork`.
 
     Examples
     --------
@@ -45,9 +44,7 @@ def resnet(
     backbone = nn.Sequential(
         first, _convolution(n_channels, width), *stages, nn.AdaptiveMaxPool2d(1), nn.Flatten()
     )
-    return HashNetwork(
-        backbone, 8 * width, n_bits, gain=gain, scale=scale, standardized=standardized, mirror=mirror
-    )
+    return HashNetwork(backbone, 8 * width, n_bits, **head)
 
 
 class _Stage(nn.Module):

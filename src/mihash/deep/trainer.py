@@ -1,12 +1,11 @@
 """Training a network end to end with any of the losses (Sec. 4.3.2, Setting 2).
 
-All data lie on the device, minibatches are drawn and augmented there, and nothing waits for a number to come back
-but the end of an epoch. What is drawn in an epoch depends on the seed and the epoch alone, so a training that was
-interrupted goes on as if it had not been (on the CPU to the last bit; a GPU adds in no fixed order).
+All data are on the device. Minibatches are drawn and augmented there, and only the end of an epoch waits for a
+number to come back. The random numbers of an epoch depend on the seed and the epoch alone, so an interrupted
+training continues as if it had not been interrupted (to the last bit on the CPU; a GPU adds in no fixed order).
 """
 
 import contextlib
-import copy
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -21,16 +20,14 @@ from torch import Tensor, nn
 
 from .. import validation
 from ..errors import InvalidInput, NotReady
+from ..ranking import mean_average_precision
 from ..state import State, read, write
 from .augmentation import Augmentation
-from .averaging import follow
 from .device import find_device
 from .epochs import Epoch, HeldOut
 from .graphs import recorded
 from .schedule import Schedule
-from .tensor_ranking import mean_average_precision
 from .tensors import arrays_of, load_arrays, load_optimizer, optimizer_arrays, packed
-from .timing import milliseconds
 
 OPTIMIZERS = ("sgd", "adamw")
 PRECISIONS = ("auto", "float32", "bfloat16")
@@ -57,8 +54,6 @@ class Trainer:
         How the learning rate goes.
     augmentation
         What is done to images, or None.
-    average
-        Keep an exponential average of the weights with this decay a step, and evaluate with it (0 for none).
     clip
         The largest norm of a gradient, None for any.
     precision
@@ -98,7 +93,6 @@ class Trainer:
         weight_decay: float = 5e-4,
         schedule: Schedule | None = None,
         augmentation: Augmentation | None = None,
-        average: float = 0.0,
         clip: float | None = None,
         precision: str = "auto",
         graphed: bool = False,
@@ -109,16 +103,17 @@ class Trainer:
         self.batch_size = validation.integer("batch_size", batch_size, minimum=1)
         self.optimizer_name = validation.choice("optimizer", optimizer, OPTIMIZERS)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
-        self.momentum = _share("momentum", momentum)
+        self.momentum = validation.number("momentum", momentum, minimum=0)
         self.weight_decay = validation.number("weight_decay", weight_decay, minimum=0)
         self.schedule = Schedule() if schedule is None else schedule
         self.augmentation = augmentation
-        self.average = _share("average", average)
         self.clip = None if clip is None else validation.number("clip", clip, above=0)
         self.precision = validation.choice("precision", precision, PRECISIONS)
         self.graphed = bool(graphed)
         self.seed = validation.integer("seed", seed, minimum=0)
         self.device = find_device(device)
+        if self.momentum >= 1:
+            raise InvalidInput(f"`momentum` must be below 1; got {momentum!r}.")
         if self.graphed and self.device.type != "cuda":
             raise InvalidInput("`graphed` needs a CUDA device.")
         self.network = network.to(self.device)
@@ -126,17 +121,11 @@ class Trainer:
             self.network = self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.loss = loss.to(self.device)
         self.history: list[Epoch] = []
-        self._averaged: nn.Module | None = copy.deepcopy(self.network) if self.average else None
         self.optimizer = self._make_optimizer()
-
-    @property
-    def evaluated(self) -> nn.Module:
-        """The network to encode with: the averaged one, where weights are averaged."""
-        return self.network if self._averaged is None else self._averaged
 
     def parameters(self) -> dict[str, Any]:
         """Return what a training depends on, beside the network, the loss and the data."""
-        names = ("epochs", "batch_size", "learning_rate", "momentum", "weight_decay", "average", "clip", "seed")
+        names = ("epochs", "batch_size", "learning_rate", "momentum", "weight_decay", "clip", "seed")
         augmentation = None if self.augmentation is None else asdict(self.augmentation)
         return {
             **{name: getattr(self, name) for name in names},
@@ -175,14 +164,15 @@ class Trainer:
         """
         images = self._on_device("X", X)
         labels = self._labels(y, len(images))
-        measured = None if held_out is None else self._held_out(held_out)
+        if held_out is not None:
+            validation.integer("every", held_out.every, minimum=1)
         place = None if checkpoint is None else Path(checkpoint)
         validation.integer("checkpoint_every", checkpoint_every, minimum=1)
         if place is not None and place.is_file():
             self.restore(read(place))
         with self._recorded(images, labels):
             while len(self.history) < self.epochs:
-                self.history.append(self._next(images, labels, held_out, measured))
+                self.history.append(self._next(images, labels, held_out))
                 done = len(self.history)
                 if place is not None and (done == self.epochs or done % checkpoint_every == 0):
                     self.save(place)
@@ -194,7 +184,7 @@ class Trainer:
     def outputs(self, X: ArrayLike | Tensor) -> Tensor:
         """Return what the network gives in evaluation (n, b), in float32, on the device."""
         inputs = self._on_device("X", X)
-        network = self.evaluated.eval()
+        network = self.network.eval()
         parts = []
         for start in range(0, len(inputs), _EVALUATION_ROWS):
             with self._autocast():
@@ -205,19 +195,6 @@ class Trainer:
         """Return the packed codes (n, ceil(b / 8)) of inputs: the signs of the outputs."""
         return packed(self.outputs(X))
 
-    def labels(self, y: ArrayLike | Tensor) -> Tensor:
-        """Return labels as the losses take them, on the device."""
-        return self._labels(y, len(y))  # type: ignore[arg-type]
-
-    def step_milliseconds(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
-        """Return the median time of a training step on a minibatch; the network moves meanwhile."""
-        images = self._on_device("X", X)
-        labels = self._labels(y, len(images))
-        rows = torch.arange(min(self.batch_size, len(images)), device=self.device)
-        with self._recorded(images, labels):
-            self.network.train()
-            return milliseconds(lambda: self._step(images, rows, labels[rows], 1e-6), self.device)
-
     def state(self) -> State:
         """Return everything that `restore` needs to go on, as plain values and arrays."""
         return {
@@ -225,7 +202,6 @@ class Trainer:
             "history": [asdict(epoch) for epoch in self.history],
             "network": arrays_of(self.network),
             "loss": arrays_of(self.loss),
-            "averaged": None if self._averaged is None else arrays_of(self._averaged),
             "optimizer": optimizer_arrays(self.optimizer),
         }
 
@@ -235,8 +211,6 @@ class Trainer:
             raise InvalidInput(f"The checkpoint was made with {state.get('parameters')}, not {self.parameters()}.")
         load_arrays(self.network, state["network"])
         load_arrays(self.loss, state["loss"])
-        if self._averaged is not None:
-            load_arrays(self._averaged, state["averaged"])
         load_optimizer(self.optimizer, state["optimizer"])
         self.history = [Epoch(**epoch) for epoch in state["history"]]
 
@@ -245,16 +219,15 @@ class Trainer:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         write(path, self.state())
 
-    def _next(
-        self, images: Tensor, labels: Tensor, held_out: HeldOut | None, measured: tuple[Tensor, ...] | None
-    ) -> Epoch:
+    def _next(self, images: Tensor, labels: Tensor, held_out: HeldOut | None) -> Epoch:
         """Train for one epoch more and, where it is due, measure; return what is known then."""
         number, start = len(self.history) + 1, time.perf_counter()
         loss, rate = self._epoch(images, labels, number)
         if not np.isfinite(loss):
             raise NotReady(f"The loss of epoch {number} is {loss}: start again with a smaller learning rate.")
-        due = number == self.epochs or (held_out is not None and number % held_out.every == 0)
-        precision = self._measure(*measured) if due and measured is not None else None
+        precision = None
+        if held_out is not None and (number == self.epochs or number % held_out.every == 0):
+            precision = self._measure(held_out)
         return Epoch(number, loss, rate, time.perf_counter() - start, precision)
 
     def _epoch(self, images: Tensor, labels: Tensor, number: int) -> tuple[float, float]:
@@ -297,18 +270,13 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
-        if self._averaged is not None:
-            follow(self._averaged, self.network, self.average)
         return value.detach()
 
-    def _measure(self, X_query: Tensor, y_query: Tensor, X_base: Tensor, y_base: Tensor) -> float:
-        return mean_average_precision(self.outputs(X_query), self.outputs(X_base), y_query, y_base)
-
-    def _held_out(self, held_out: HeldOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        validation.integer("every", held_out.every, minimum=1)
-        queries, base = self._on_device("X_query", held_out.X_query), self._on_device("X_base", held_out.X_base)
-        y_query, y_base = self._labels(held_out.y_query, len(queries)), self._labels(held_out.y_base, len(base))
-        return queries, y_query, base, y_base
+    def _measure(self, held_out: HeldOut) -> float:
+        """Return mAP of the held-out queries."""
+        queries, base = self.outputs(held_out.X_query), self.outputs(held_out.X_base)
+        labels = (np.asarray(held_out.y_query), np.asarray(held_out.y_base))
+        return mean_average_precision(packed(queries), packed(base), labels, queries.shape[1])
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         weights = [p for p in self.network.parameters() if p.requires_grad]
@@ -366,12 +334,6 @@ class Trainer:
     def _labels(self, y: ArrayLike | Tensor, n: int) -> Tensor:
         plain = y.cpu().numpy() if isinstance(y, Tensor) else y
         return torch.from_numpy(validation.labels("y", plain, n)).to(self.device)
-
-
-def _share(name: str, value: float) -> float:
-    if validation.number(name, value, minimum=0) >= 1:
-        raise InvalidInput(f"`{name}` must be below 1; got {value!r}.")
-    return float(value)
 
 
 def _tensor(name: str, X: ArrayLike) -> Tensor:

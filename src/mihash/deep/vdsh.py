@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import validation
-from ..batch.batch_method import FIRST, ORDER, Progress
+from ..batch.batch_method import FIRST, Progress
 from ..mapping.network import NetworkMapping
 from ..neighbors import Labels
 from .torch_method import DeepLearner
@@ -97,16 +97,13 @@ class VDSH(DeepLearner):
         patience: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(n_bits, seed)
+        super().__init__(n_bits, seed, epochs, batch_size, patience)
         self.n_layers = validation.integer("n_layers", n_layers, minimum=1)
         self.n_nodes = validation.integer("n_nodes", n_nodes, minimum=1)
-        self.epochs = validation.integer("epochs", epochs, minimum=1)
-        self.batch_size = validation.integer("batch_size", batch_size, minimum=2)
         self.mu = validation.number("mu", mu, minimum=0)
         self.tau = validation.number("tau", tau, above=0)
         self.rho = validation.number("rho", rho, above=0)
         self.decay = validation.number("decay", decay, above=0)
-        self.patience = None if patience is None else validation.integer("patience", patience, minimum=1)
 
     @torch.no_grad()
     def learn(self, X: NDArray[np.float32], y: Labels | None, progress: Progress) -> NetworkMapping:
@@ -117,19 +114,13 @@ class VDSH(DeepLearner):
         inputs = torch.from_numpy(((X - mean) / spread).astype(np.float32))
         targets = _targets(y)
         layers = self._start(inputs.shape[1], targets.shape[1])
-        generator = self.torch_generator(ORDER)
-        n_batches = max(1, len(X) // self.batch_size)
-        for epoch in range(self.epochs):
-            total = 0.0
+
+        def step(rows: Tensor, number: int, n_steps: int) -> float:
+            epoch = number * self.epochs // n_steps
             tau = self.tau * self.decay ** (epoch / max(1, self.epochs - 1))
-            order = torch.randperm(len(inputs), generator=generator)
-            for i in range(n_batches):
-                rows = order[i * self.batch_size : (i + 1) * self.batch_size]
-                total += self._step(layers, inputs[rows], targets[rows], tau)
-            self.history.append(total / n_batches)
-            progress(epoch + 1, self.epochs)
-            if self.stalled(self.patience):
-                break
+            return self._step(layers, inputs[rows], targets[rows], tau)
+
+        self.go_through(len(inputs), step, progress)
         return _mapping(layers, mean, spread)
 
     def _step(self, layers: Layers, inputs: Tensor, targets: Tensor, tau: float) -> float:

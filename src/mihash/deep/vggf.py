@@ -1,5 +1,7 @@
 """VGG-F, the network of the paper's Setting 2 (CNN-F of Chatfield et al., BMVC 2014)."""
 
+from typing import Any
+
 from torch import nn
 
 from .. import validation
@@ -14,10 +16,7 @@ def vggf(
     image_size: int = 224,
     n_hidden: int = 4096,
     dropout: float = 0.5,
-    gain: float = 1.0,
-    scale: float | None = None,
-    standardized: bool = False,
-    mirror: bool = False,
+    **head: Any,
 ) -> HashNetwork:
     """Return VGG-F with a hash head in the place of its classifier: five convolutions, two full layers, b bits.
 
@@ -37,8 +36,8 @@ def vggf(
         The width of the two full layers.
     dropout
         The share of their units that a training step leaves out.
-    gain, scale, standardized, mirror
-        As in `HashNetwork`.
+    head
+        ``gain``, ``scale``, ``standardized`` (False by default here) and ``mirror`` of `HashNetwork`.
 
     Examples
     --------
@@ -62,9 +61,7 @@ def vggf(
     for n_in in (256 * side * side, n_hidden):
         layers += [nn.Linear(n_in, n_hidden), nn.ReLU(inplace=True), nn.Dropout(dropout)]
     backbone = nn.Sequential(*layers)
-    return HashNetwork(
-        backbone, n_hidden, n_bits, gain=gain, scale=scale, standardized=standardized, mirror=mirror
-    )
+    return HashNetwork(backbone, n_hidden, n_bits, **{"standardized": False, **head})
 
 
 def _response() -> nn.Module:

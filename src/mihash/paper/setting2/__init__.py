@@ -5,7 +5,7 @@ and seed. So does ::
 
     python -m mihash.paper.setting2 --device cuda --data DIR --out DIR
 
-which keeps the codes of each run, and also chooses parameters and times the losses; ``measured/`` holds what it
+which keeps the codes of each run, and also chooses parameters; ``measured/`` holds what it
 gave. The paper fine-tunes a VGG-F that was trained on ImageNet; here a residual network
 starts from nothing: it is first trained for some epochs as a classifier on its codes, then with the hashing loss.
 Network, budget, augmentation and seed are the same for all methods, which differ in the loss, its learning rate,
@@ -16,6 +16,6 @@ the others.
 
 from .recipes import RECIPES, Recipe, Training
 from .scoring import score
-from .training import time_loss, train
+from .training import train
 
-__all__ = ["RECIPES", "Recipe", "Training", "score", "time_loss", "train"]
+__all__ = ["RECIPES", "Recipe", "Training", "score", "train"]

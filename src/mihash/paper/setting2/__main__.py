@@ -15,7 +15,7 @@ from ..datasets.cifar10 import Images, cifar10_images
 from ..results import read_result, write_result
 from .recipes import RECIPES, Training
 from .scoring import score
-from .training import time_loss, train
+from .training import train
 
 BITS = (16, 24, 32, 48)
 
@@ -29,10 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{path.stem}: {score(path):.4f}")
             return 0
         images = cifar10_images(options.data)
-        if options.time_loss:
-            write_result(options.out / "loss-times.json", time_loss(images, options.device))
-            print((options.out / "loss-times.json").read_text())
-            return 0
         _run_all(list(_wanted(options)), images, options)
     except MIHashError as error:
         print(f"setting2: {error}", file=sys.stderr)
@@ -88,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tag", default="", help="what to add to the names of results")
     parser.add_argument("--validate", action="store_true", help="choose parameters: leave the test images alone")
     parser.add_argument("--limit", type=float, default=0, help="start no run that may end after so many seconds")
-    parser.add_argument("--time-loss", action="store_true", help="only time the losses and a training step")
     parser.add_argument("--score", action="store_true", help="only measure mAP of the codes in the folder")
     return parser
 

@@ -136,7 +136,7 @@ def run_trainings(
             "seed": seed,
             "data": images.name,
             **{key: told[key] for key in ("sizes", "losses", "distinct_codes", "times", "machine")},
-            "versions": versions() | {"torch": deep.timing.version()},
+            "versions": versions() | {"torch": deep.torch_version()},
         }
         write_result(_path(results, scale, training), result)
     progress(len(wanted), len(wanted), "done")

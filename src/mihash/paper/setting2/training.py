@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ranking import mean_average_precision
 from ..datasets.cifar10 import Images
 from ..results import machine
-from .recipes import RECIPES, Training
+from .recipes import Training
 
 N_VALIDATION = 5000
 
@@ -49,9 +50,8 @@ def train(
     codes |= {"query_labels": images.y[query].astype(np.uint8), "base_labels": images.y[base].astype(np.uint8)}
     seconds["encoding"] = time.perf_counter() - start
     start = time.perf_counter()
-    measured = deep.ranking.mean_average_precision(
-        outputs["query"], outputs["base"], *(trainer.labels(images.y[rows]) for rows in (query, base))
-    )
+    classes = (codes["query_labels"], codes["base_labels"])
+    measured = mean_average_precision(codes["query_codes"], codes["base_codes"], classes, wanted.n_bits)
     seconds["measuring"] = time.perf_counter() - start
     result = {
         "method": wanted.method,
@@ -65,30 +65,10 @@ def train(
         "losses": [epoch.loss for epoch in history],
         "distinct_codes": len(np.unique(codes["base_codes"], axis=0)),
         "times": seconds,
-        "machine": {**machine(), "device": deep.timing.device_name(device)},
+        "machine": {**machine(), "device": deep.device_name(device)},
         "versions": _versions(),
     }
     return result, codes
-
-
-def time_loss(images: Images, device: str) -> dict[str, Any]:
-    """Return milliseconds of each loss for 256 x 64 bits, of a training step with it, and the loss's share of it.
-
-    On a GPU twice: launched one by one, and replayed as CUDA graphs, where the loss can be.
-    """
-    from ... import deep
-
-    times: dict[str, Any] = {"device": deep.timing.device_name(device), "torch": version("torch")}
-    for name, recipe in RECIPES.items():
-        wanted = Training(name, 64, 0, replace(recipe, batch_size=256))
-        for graphed in (False, True) if device.startswith("cuda") else (False,):
-            network, loss = _network(wanted), _loss(wanted)
-            network.scale, network.gain = recipe.scale, recipe.gain
-            trainer = _trainer(wanted, network, loss, 1, device, graphed=graphed)
-            step = trainer.step_milliseconds(images.X[:5000], images.y[:5000])
-            alone = deep.timing.loss_milliseconds(_loss(wanted), 64, 256, device=device, graphed=graphed)
-            times[f"{name}, graphs" if graphed else name] = {"loss": alone, "step": step, "share": alone / step}
-    return times
 
 
 def _split(images: Images, validate: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -142,7 +122,6 @@ def _trainer(
     epochs: int,
     device: str,
     schedule: Any = None,
-    graphed: bool = False,
 ) -> Any:
     from ... import deep
 
@@ -157,7 +136,6 @@ def _trainer(
         weight_decay=recipe.weight_decay,
         schedule=deep.Schedule("linear", warm_up=0.05) if schedule is None else schedule,
         augmentation=deep.Augmentation(shift=recipe.shift, cutout=recipe.cutout),
-        graphed=graphed,
         device=device,
         seed=wanted.seed + (0 if schedule is None else 10_000),
     )
