@@ -97,7 +97,7 @@ def test_who_is_refused_is_told_what_to_do(served):
     answer = served("POST", "/v1/search", b"{}", headers={"Origin": "https://photos.example"})
     assert (answer.status, answer.code) == (403, "forbidden")
     assert "https://photos.example is not 127.0.0.1" in answer.message
-    assert "--cors-origin" in answer.message
+    assert "allow their origin (docs/service.md" in answer.message
 
 
 SITE, OTHER = "https://photos.example", "http://localhost:3000"
@@ -169,7 +169,7 @@ def test_addresses_and_methods_that_are_not_there(served):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_others_only_with_a_token(host):
-    with pytest.raises(InvalidInput, match="--token-file"):
+    with pytest.raises(InvalidInput, match="`token`"):
         bind(host, 0, None)
     with bind(host, 0, TOKEN) as listening:
         assert listening.getsockname()[1] > 0

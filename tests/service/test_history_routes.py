@@ -1,10 +1,12 @@
 """Stats, history, quality, versions, distances; rehash, pause, resume; health, readiness, metrics."""
 
 import re
+import threading
 
 import pytest
 
 import mihash
+from mihash.service import Limits, schemas
 from mihash.service.metrics import Metrics, Rate
 from over_http import Caller, rows
 
@@ -31,6 +33,26 @@ def test_history(served):
     for query in ("after=-2", "limit=0", "limit=x", "limit=10001", "before=3", "after="):
         answer = served.get(f"/v1/history?{query}")
         assert (answer.status, answer.code) == (422, "invalid_input"), query
+
+
+def test_schemas_have_the_fields_of_the_records(served):
+    index = index_of(served)
+    assert set(schemas.Check.model_fields) == set(dict(index.history(limit=1)[0]))
+    assert set(schemas.Version.model_fields) == set(dict(index.versions()[0]))
+    assert set(schemas.Stats.model_fields) >= set(dict(index.stats())) - {"shards"}
+
+
+def test_metrics_while_every_reader_is_busy(running):
+    with running(limits=Limits(searchers=2, waiting_searches=0)) as service:
+        call, release = Caller(service).ready(), threading.Event()
+        jobs = [service.service.reads.submit(release.wait) for _ in range(2)]
+        assert call.get("/v1/stats").code == "busy"
+        text = call.get("/metrics").body.decode()
+        assert 'mihash_waiting{pool="read"} 2' in text
+        assert "mihash_items" not in text
+        release.set()
+        assert [job.result() for job in jobs] == [True, True]
+        assert "\nmihash_items 0\n" in call.get("/metrics").body.decode()
 
 
 def test_quality(served):
@@ -155,7 +177,7 @@ def test_a_rate_is_of_the_last_ten_seconds(monkeypatch):
 def test_the_histogram_counts_each_request_once():
     metrics = Metrics()
     for seconds in (0.0005, 0.003, 0.003, 99.0):
-        metrics.answered("/x", seconds, None)
+        metrics.count_request("/x", seconds, None)
     text = metrics.text(None, 0.0, {})
     counts = [int(line.split()[-1]) for line in text.splitlines() if "_bucket" in line]
     assert counts[0] == 1

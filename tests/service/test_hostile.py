@@ -53,7 +53,7 @@ def test_no_other_request_waits_for_a_filter(running):
         call, release = Caller(service).ready(), threading.Event()
         call.post("/v1/items", ROW)
         jobs = [
-            service.service.filtering.enter(release.wait) for _ in range(4)
+            service.service.slow_reads.submit(release.wait) for _ in range(4)
         ]  # every thread for filters, and two that wait
         try:
             assert call.post("/v1/search", ROW).status == 200

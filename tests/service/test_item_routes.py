@@ -1,6 +1,7 @@
 """Adding, getting and deleting over HTTP: every form of a body, and every way to refuse one."""
 
 import io
+import json
 import re
 from urllib.parse import quote
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import mihash
+from mihash import validation
 from mihash.service.client import Client
 from over_http import Caller, D, rows
 
@@ -237,3 +239,16 @@ def test_unknown_keys(served, key):
     for method in ("GET", "DELETE"):
         answer = served(method, f"/v1/items/{key}")
         assert (answer.status, answer.code) in ((404, "unknown_key"), (422, "invalid_input"))
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-npy", "application/octet-stream"])
+def test_the_index_alone_checks_the_values(empty, monkeypatch, kind):
+    """The body is made a float32 matrix, and is not checked again on its way to the index."""
+    X, _ = rows(3)
+    index, seen = empty.running.service.index, []
+    bodies = {"application/json": json.dumps({"vectors": X.tolist()}).encode(), "application/x-npy": npy(X)}
+    monkeypatch.setattr(index, "add", lambda vectors, **_: seen.append(vectors) or [0, 1, 2])
+    monkeypatch.setattr(validation, "finite", None)  # nothing may call it
+    assert empty.post(f"/v1/items{'?features=8' * ('octet' in kind)}", bodies.get(kind, X.tobytes()), kind=kind)
+    assert seen[0].dtype == np.float32
+    assert np.array_equal(seen[0], X)

@@ -69,13 +69,13 @@ def test_what_was_accepted_is_finished(running):
         call = Caller(service).ready()
         call.post("/v1/items", {"vectors": X.tolist()})
         go_on = threading.Event()
-        service.service.writing.enter(go_on.wait)
+        service.service.writes.submit(go_on.wait)
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(call.post("/v1/items", {"vectors": X.tolist()})))
         waiting.start()
         listening = Client(service.url).events()
         assert next(listening).name == "stats"
-        while service.service.writing.inside < 2:
+        while service.service.writes.n_jobs < 2:
             time.sleep(0.01)
         stopping = threading.Thread(target=service.stop)
         stopping.start()
@@ -99,7 +99,7 @@ def test_the_end_comes_between_two_pieces_of_a_large_add(running, monkeypatch):
     learn = mihash.OnlineIndex.learn
 
     def learn_at_the_end(index, n=None):
-        while not service.service.writing._closed:
+        while not service.service.writes.closed:
             time.sleep(0.01)
         return learn(index, n)
 

@@ -1,7 +1,7 @@
-"""The index over HTTP, and a page for people (docs/service.md); ``pip install 'mihash[service]'``.
+"""The index over HTTP, with a web page (docs/service.md); ``pip install 'mihash[service]'``.
 
-The only room that imports a web framework, and only where one of the names below is asked for: the `client` needs
-the standard library alone.
+Only this package imports a web framework, and only when one of the names below is used: `client` needs nothing but
+the standard library.
 """
 
 import importlib
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .server import serve as serve
     from .service import Service as Service
 
-_HOME_OF = {
+_MODULES = {
     "Limits": "limits",
     "Replay": "demo_stream",
     "Running": "server",
@@ -32,11 +32,11 @@ __all__ = ["Limits", "Replay", "Running", "Service", "create_app", "read_token",
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         importlib.import_module("fastapi")
         importlib.import_module("uvicorn")
     except ImportError:
         raise NotReady("The service needs FastAPI and uvicorn: pip install 'mihash[service]'.") from None
-    return getattr(importlib.import_module(f".{_HOME_OF[name]}", __name__), name)
+    return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

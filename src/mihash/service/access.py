@@ -1,7 +1,7 @@
-"""What every request goes through: who may ask, how long it took, and an answer also where something broke.
+"""Middleware around every request: access, the limit of requests, headers, metrics, and errors.
 
-Without a token only this machine is served, and a page of another site that a browser here shows must not reach
-the index: neither by a request of its own (Origin) nor under a name that it has led here (Host).
+Without a token only this machine is served, and pages of other sites in a browser on it must not reach the index:
+neither by a request of their own (Origin) nor by a host name that resolves to this machine (Host).
 """
 
 import hmac
@@ -15,13 +15,16 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .cors import Cors
-from .problems import Problem, answer, problem_of
+from .problems import Problem, busy, problem_of, problem_response
 from .service import Service
 
 _log = logging.getLogger("mihash.service")
 
-_OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
-_OPEN_BELOW = ("/page/", "/docs/")
+_PUBLIC = ("/", "/docs", "/openapi.json", "/health", "/ready")
+_PUBLIC_FOLDERS = ("/page/", "/docs/")
+_EVENTS = "/v1/events"
+_UNLIMITED = (_EVENTS, "/health", "/ready")  # listeners have a limit of their own
+_RETRY_S = 5
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -29,46 +32,49 @@ _HEADERS = {
 }
 
 
-class Gate:
-    """Lets requests through, or answers them itself.
+class AccessMiddleware:
+    """Refuses requests that may not be made, and passes the others on.
 
     Parameters
     ----------
     app
-        What is behind it.
+        The application.
     service
-        Whose token is asked for, and where requests are counted.
+        The service with the token, the allowed origins and the metrics.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
+        self._n_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, started = time.perf_counter(), False
+        begin, started, headers = time.perf_counter(), False, Headers(scope=scope)
+        limited = scope["path"] not in _UNLIMITED
 
-        asked = Headers(scope=scope)
-
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = MutableHeaders(scope=message)
-                self._service.cors.tell(asked.get("origin"), headers)
+                sent = MutableHeaders(scope=message)
+                self._service.cors.add_headers(headers.get("origin"), sent)
                 for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
+                    sent.setdefault(name, value)
+                sent.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        self._n_requests += limited
         try:
-            _check_length(asked)
-            preflight = self._service.cors.preflight(scope["method"], asked)
+            _check_length(headers)
+            if limited and self._n_requests > self._service.limits.connections:
+                raise busy(f"{self._n_requests - 1} requests are being served, which is the limit.", _RETRY_S)
+            preflight = self._service.cors.preflight(scope["method"], headers)
             if preflight is None:
-                self._check(asked, scope["path"])
-            await (preflight or self._app)(scope, receive, sending)
+                self._check(headers, scope["path"])
+            await (preflight or self._app)(scope, receive, send_with_headers)
         except ClientDisconnect:
             scope["mihash.code"] = "disconnected"
         except Exception as error:
@@ -78,27 +84,30 @@ class Gate:
                 _log.exception("%s %s failed", scope["method"], scope["path"])
             if started:
                 raise
-            await answer(problem)(scope, receive, sending)
+            await problem_response(problem)(scope, receive, send_with_headers)
         finally:
+            self._n_requests -= limited
             route = scope.get("route")
-            address = getattr(route, "path_format", None) or getattr(route, "path", None) or "other"
-            if address != "/v1/events":
-                self._service.metrics.answered(address, time.perf_counter() - begin, scope.get("mihash.code"))
+            path = getattr(route, "path_format", None) or getattr(route, "path", None) or "other"
+            if path != _EVENTS:
+                self._service.metrics.count_request(path, time.perf_counter() - begin, scope.get("mihash.code"))
 
     def _check(self, headers: Headers, path: str) -> None:
         token = self._service.token
-        is_open = path in _OPEN or path.startswith(_OPEN_BELOW)
+        is_public = path in _PUBLIC or path.startswith(_PUBLIC_FOLDERS)
         if token is None:
             _check_host(headers)
-            if not is_open:  # a browser says its origin of the page's own scripts too, which a proxy makes another
+            if (
+                not is_public
+            ):  # browsers send Origin with the page's own scripts; behind a proxy it is not this host
                 _check_origin(headers, self._service.cors)
-        elif not is_open:
+        elif not is_public:
             _check_token(headers, token)
 
 
 def _check_token(headers: Headers, token: str) -> None:
-    scheme, _, shown = headers.get("authorization", "").partition(" ")
-    same = hmac.compare_digest(shown.strip().encode(), token.encode())
+    scheme, _, sent = headers.get("authorization", "").partition(" ")
+    same = hmac.compare_digest(sent.strip().encode(), token.encode())
     if scheme.lower() != "bearer" or not same:
         message = "Send the token of the service: Authorization: Bearer TOKEN."
         raise Problem(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
@@ -114,7 +123,9 @@ def _check_length(headers: Headers) -> None:
 def _check_host(headers: Headers) -> None:
     host = headers.get("host", "")
     if host and not is_loopback(_split(f"//{host}").hostname or ""):
-        message = "Without a token the service answers only as localhost; give it one to serve under another name."
+        message = (
+            "Without a token the service answers only as localhost; give it a token to use another host name."
+        )
         raise Problem(403, "forbidden", message)
 
 
@@ -123,7 +134,7 @@ def _check_origin(headers: Headers, cors: Cors) -> None:
     if origin is not None and _split(origin).netloc != host and not cors.allows(origin):
         message = (
             f"Pages of other sites may not use this service: {origin:.80} is not {host:.80}. Behind a proxy, or "
-            "for pages of your own, see --cors-origin in docs/service.md."
+            "for pages of your own, allow their origin (docs/service.md, Pages of your own)."
         )
         raise Problem(403, "forbidden", message)
 
@@ -132,11 +143,11 @@ def _split(address: str) -> SplitResult:
     try:
         return urlsplit(address)
     except ValueError:
-        raise Problem(403, "forbidden", f"{address!r:.80} is no address.") from None
+        raise Problem(403, "forbidden", f"{address!r:.80} is not an address.") from None
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or an address means this machine, from this machine.
+    """Tell whether a host name or an address is that of this machine, and unreachable from others.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""The application: every address of the service, with the gate in front."""
+"""The ASGI application: every route, with the access middleware in front."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,51 +12,49 @@ from starlette.exceptions import HTTPException
 
 from ..errors import MIHashError
 from . import control_routes, health_routes, history_routes, item_routes, search_routes
-from .access import Gate
+from .access import AccessMiddleware
 from .openapi import openapi
 from .page_routes import add_pages
 from .problems import Problem, handle
 from .service import Service
 
-_PARTS = (item_routes, search_routes, history_routes, control_routes, health_routes)
+_ROUTERS = tuple(
+    module.router for module in (item_routes, search_routes, history_routes, control_routes, health_routes)
+)
 
 
 def create_app(service: Service) -> FastAPI:
-    """Return the ASGI application of a service; it opens the index when it starts and closes it when it ends."""
+    """Return the application of a service; it opens the index at startup and closes it at shutdown."""
 
     @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await service.start()
         try:
             yield
         finally:
             await service.stop()
 
-    app = FastAPI(title="mihash", lifespan=life, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.service = service
-    app.add_middleware(Gate, service=service)
+    @cache
+    def description() -> dict[str, Any]:
+        return openapi(app, service.token is not None)
+
+    app = FastAPI(title="mihash", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.service, app.state.methods = service, _methods()
+    app.add_middleware(AccessMiddleware, service=service)
     for error in (Problem, MIHashError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, handle)
-    app.state.methods = _methods()
-    for part in _PARTS:
-        app.include_router(part.router)
+    for router in _ROUTERS:
+        app.include_router(router)
     add_pages(app)
-    made: dict[str, Any] = {}
-
-    def told() -> dict[str, Any]:
-        if not made:
-            made.update(openapi(app, service.token is not None))
-        return made
-
-    app.openapi = told  # type: ignore[method-assign]
+    app.openapi = description  # type: ignore[method-assign]
     return app
 
 
 def _methods() -> dict[str, str]:
-    """Return which methods each address takes, as an Allow header says it."""
+    """Return the methods of each path, as in an Allow header."""
     found: dict[str, set[str]] = {}
-    for part in _PARTS:
-        for route in part.router.routes:
+    for router in _ROUTERS:
+        for route in router.routes:
             if isinstance(route, APIRoute):
                 found.setdefault(route.path, set()).update(route.methods or ())
-    return {address: ", ".join(sorted(methods)) for address, methods in found.items()}
+    return {path: ", ".join(sorted(methods)) for path, methods in found.items()}

@@ -1,7 +1,7 @@
-"""Pages of other sites that may use the service: which, and what a browser is told about it (CORS).
+"""Cross-origin requests (CORS): which web pages of other origins may use the service.
 
-A browser lets a page of one site read answers of another only where those say so; for anything but a plain request
-it asks first (a preflight: OPTIONS, without a token).
+A browser lets a page read a response of another origin only if the response allows it. Before most requests it
+sends a preflight: OPTIONS, without a token.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,11 @@ from starlette.responses import Response
 from ..errors import InvalidInput
 
 ANY = "*"
-_METHODS = "GET, HEAD, POST, DELETE"
-_SENT = "Authorization, Content-Type, Last-Event-ID"
-_SHOWN = "Retry-After"
-_MAX_AGE_S = 600
+_PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, DELETE",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
+    "Access-Control-Max-Age": "600",
+}
 
 
 class Cors:
@@ -37,11 +38,11 @@ class Cors:
     """
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
-        self._origins = frozenset(_checked(each) for each in origins)
+        self._origins = frozenset(_as_origin(each) for each in origins)
 
     @property
     def allows_all(self) -> bool:
-        """Whether pages of any site may use the service."""
+        """Whether pages of every origin may use the service."""
         return ANY in self._origins
 
     def allows(self, origin: str) -> bool:
@@ -49,27 +50,24 @@ class Cors:
         return self.allows_all or origin.lower() in self._origins
 
     def preflight(self, method: str, headers: Headers) -> Response | None:
-        """Return the answer to a browser that asks whether it may ask; None where this is another request."""
+        """Return the response to a preflight request from an allowed origin; None for every other request."""
         origin = headers.get("origin")
         if method != "OPTIONS" or origin is None or "access-control-request-method" not in headers:
             return None
-        if not self.allows(origin):
-            return None
-        told = {"Access-Control-Allow-Methods": _METHODS, "Access-Control-Allow-Headers": _SENT}
-        return Response(status_code=204, headers=told | {"Access-Control-Max-Age": str(_MAX_AGE_S)})
+        return Response(status_code=204, headers=_PREFLIGHT) if self.allows(origin) else None
 
-    def tell(self, origin: str | None, headers: MutableHeaders) -> None:
-        """Say in the head of an answer that the page that has asked may read it."""
+    def add_headers(self, origin: str | None, headers: MutableHeaders) -> None:
+        """Add to a response's headers that pages of an allowed origin may read it."""
         if not self._origins:
             return
         headers.add_vary_header("Origin")
         if origin is not None and self.allows(origin):
             headers["Access-Control-Allow-Origin"] = origin
-            headers["Access-Control-Expose-Headers"] = _SHOWN
+            headers["Access-Control-Expose-Headers"] = "Retry-After"
 
 
-def _checked(origin: str) -> str:
-    """Return an origin as browsers send it."""
+def _as_origin(origin: str) -> str:
+    """Return an origin in the form that browsers send."""
     given = origin.removesuffix("/").lower() if isinstance(origin, str) else ""
     try:
         parts = urlsplit(given)

@@ -1,4 +1,4 @@
-"""The stream of the demo: a data set again and again, each time with fresh noise, at a steady rate."""
+"""The stream of the demo: a data set in a loop, with new noise in each round, at a steady rate."""
 
 import base64
 import logging
@@ -17,7 +17,7 @@ from .problems import Problem
 from .service import Service
 
 _TURN_S = 0.2
-_FIRST = 400  # rows at once, so that there is something to see at once
+_FIRST = 400  # rows at the start, so that the page has something to show
 _NOISE = 0.1
 _MOST_ROWS = 1_000_000
 
@@ -25,20 +25,20 @@ _log = logging.getLogger("mihash.service")
 
 
 class Replay:
-    """Adds rows of a data set through the service's own waiting room, until it is stopped.
+    """Adds rows of a data set through the service's queue of writes, until it is stopped.
 
     Parameters
     ----------
     X, y
-        The data set; its rows come in a new order in each round.
+        The data set; each round has a new order.
     rate
-        Rows a second.
+        Rows per second.
     side
-        Where rows are square images, their side: the image goes into the metadata.
+        The side of the rows, if they are square images; the metadata then holds the image.
     turn_after
-        After so many rows the images are turned by 90 degrees, and again: a drift to adapt to. 0 for never.
+        How many rows pass until the images are turned by another 90 degrees: a drift to adapt to. 0 for never.
     seed
-        Seeds order and noise.
+        Seeds the order and the noise.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Replay:
         self.note: str | None = None
         if side is not None and self._turn_after:
             self.note = (
-                f"This is a demo: handwritten digits, {self._rate:g} a second. After every "
+                f"This is a demo: handwritten digits, {self._rate:g} per second. After every "
                 f"{self._turn_after:,} they are turned by 90 degrees: the stream drifts, the quality falls, and "
                 "the mapping has to adapt."
             )
@@ -69,12 +69,12 @@ class Replay:
         self._thread: threading.Thread | None = None
 
     def start(self, service: Service) -> None:
-        """Begin to add rows."""
+        """Start to add rows."""
         self._thread = threading.Thread(target=self._work, args=(service,), name="mihash-replay", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the rows that are being added."""
+        """Stop after the rows that are being added."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -92,9 +92,9 @@ class Replay:
         X = X + self._noise * self._rng.standard_normal(X.shape, dtype=np.float32)
         y = None if self._y is None else self._y[rows]
         self._n += n
-        return X, y, [self._about(vector, None if y is None else y[i], turns) for i, vector in enumerate(X)]
+        return X, y, [self._metadata(vector, None if y is None else y[i], turns) for i, vector in enumerate(X)]
 
-    def _about(self, vector: NDArray[np.float32], label: Any, turns: int) -> dict[str, Any]:
+    def _metadata(self, vector: NDArray[np.float32], label: Any, turns: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         if label is not None and np.ndim(label) == 0:
             found["label" if self._side is None else "digit"] = int(label)
@@ -105,15 +105,15 @@ class Replay:
 
     def _work(self, service: Service) -> None:
         due, n = time.monotonic(), _FIRST
-        owed = 0.0
+        fraction = 0.0
         while not self._stopped.is_set() and self._n < _MOST_ROWS:
             if n:
                 self._add(service, *self.rows(n))
             due = max(due + _TURN_S, time.monotonic())  # a slow machine gets fewer rows, not more at a time
             self._stopped.wait(due - time.monotonic())
-            owed += self._rate * _TURN_S
-            n = int(owed)
-            owed -= n
+            fraction += self._rate * _TURN_S
+            n = int(fraction)
+            fraction -= n
 
     def _add(
         self, service: Service, X: NDArray[np.float32], y: NDArray[Any] | None, metadata: list[dict[str, Any]]
@@ -122,11 +122,11 @@ class Replay:
             service.add(index, X, y=y, metadata=metadata)
 
         try:
-            service.writing.enter(lambda: work(service.index)).result()
-        except Problem:  # busy: these rows are left out
+            service.writes.submit(lambda: work(service.index)).result()
+        except Problem:  # busy: skip these rows
             return
         except Exception:
-            _log.exception("the stream of the demo has ended")
+            _log.exception("the stream of the demo failed")
             self._stopped.set()
 
 

@@ -1,13 +1,12 @@
-"""What happens in the index, as server-sent events: stats each second, decisions and versions as they come.
+"""Server-sent events: stats each second, decisions and versions when they happen.
 
-A listener has no queue that could grow. It has a place in the list of decisions, which lies on the disk, and it is
-woken when there is more: a slow one reads on from its place, and of the stats gets only the newest.
+A listener has no queue that could grow. It has a cursor in the history of decisions, which is on disk: a slow
+listener reads on from its cursor, and gets only the newest stats.
 """
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..index.online_index import OnlineIndex
@@ -17,167 +16,160 @@ from .responses import to_json
 if TYPE_CHECKING:
     from .service import Service
 
-_TICK_S, _TICKS_OF_STATS = 0.25, 4
-_AT_ONCE = 200
-_RECENT = 1000
+_TICK_S, _TICKS_PER_STATS = 0.25, 4
+_PAGE = 200  # decisions that are read at a time
+_MAX_MISSED = 1000  # versions that a returning listener is sent
 _RETRY_MS = 2000
 
 _log = logging.getLogger("mihash.service")
 
-Facts = dict[str, Any]
+VersionId = tuple[int, str]
 
 
-class _Place(NamedTuple):
-    """How far a listener is: the number of a decision, and which versions it knows.
+class _Cursor(NamedTuple):
+    """What a listener has received: decisions up to a number, and versions.
 
-    A clock can be set back, so the time of a version does not say whether it is new.
+    Versions are told apart by number and time. Time alone does not order them: a clock can be set back.
     """
 
     decision: int
-    versions: frozenset[tuple[int, str]]
+    versions: frozenset[VersionId]
 
 
-class Feed:
-    """Looks what is new while somebody listens, and tells everybody.
+class EventFeed:
+    """Polls the index for changes while there are listeners, and sends the changes to all of them.
 
     Parameters
     ----------
     service
-        Whose index is looked at.
+        The service whose index is polled.
     """
 
     def __init__(self, service: "Service") -> None:
         self._service = service
         self._closed = False
         self.n_listeners = 0
-        self._news = asyncio.Event()
-        self._decisions: deque[Facts] = deque(maxlen=_RECENT)
-        self._versions: deque[Facts] = deque(maxlen=_RECENT)
-        self._known: frozenset[tuple[int, str]] = frozenset()  # versions that are, or were, in that list
-        self._version: int | None = None  # the newest version that is known
+        self._changed = asyncio.Event()
+        self._decision = -1  # the newest decision
+        self._version: int | None = None  # the newest version
+        self._versions: list[Mapping[str, Any]] = []
         self._stats, self._n_stats = b"", 0
 
     def close(self) -> None:
         """End every stream."""
         self._closed = True
-        self._news.set()
+        self._changed.set()
 
     async def run(self) -> None:
-        """Look four times a second, where somebody listens, until it is closed."""
+        """Poll four times a second while there are listeners, until `close`."""
         n_ticks = 0
         while not self._closed:
             await asyncio.sleep(_TICK_S)
-            if self._closed:
-                return
-            if not self.n_listeners:
-                self._decisions.clear()
-                self._version = None
+            if self._closed or not self.n_listeners:
                 continue
             n_ticks += 1
             try:
-                await self._look(with_stats=n_ticks % _TICKS_OF_STATS == 0)
+                await self._poll(with_stats=n_ticks % _TICKS_PER_STATS == 0)
             except Problem as problem:  # busy: the next tick comes soon
                 _log.debug("no events: %s", problem.message)
             except Exception:
-                _log.exception("cannot look what is new")
+                _log.exception("polling the index for events failed")
 
-    async def _look(self, with_stats: bool) -> None:
-        last, version = self._decisions[-1]["number"] if self._decisions else None, self._version
+    async def _poll(self, with_stats: bool) -> None:
+        known = self._version
 
-        def look(index: OnlineIndex) -> tuple[list[Facts], list[Facts] | None, int | None, bytes | None]:
-            decisions = index.history(limit=1) if last is None else index.history(after=last, limit=_AT_ONCE)
+        def poll(index: OnlineIndex) -> tuple[int, int | None, list[Any] | None, bytes | None]:
             number = index.version
-            versions = index.versions() if number != version else None
-            return decisions, versions, number, self._told(index) if with_stats else None
+            versions = index.versions() if number != known else None
+            return _newest(index), number, versions, self._stats_event(index) if with_stats else None
 
-        decisions, versions, self._version, stats = await self._service.look(look)
-        self._decisions.extend(decisions)
+        before = self._decision
+        self._decision, self._version, versions, stats = await self._service.read(poll)
         if versions is not None:
-            new = [each for each in versions if _name(each) not in self._known]
-            self._versions.extend(sorted(new, key=lambda each: str(each["at"])))
-            self._known = frozenset(map(_name, versions))
+            self._versions = versions
         if stats is not None:
             self._stats, self._n_stats = stats, self._n_stats + 1
-        if decisions or versions or stats is not None:
-            news, self._news = self._news, asyncio.Event()
-            news.set()
+        if self._decision > before or versions is not None or stats is not None:
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
 
-    def _told(self, index: OnlineIndex) -> bytes:
-        return _message("stats", self._service.stats(index))
+    def _stats_event(self, index: OnlineIndex) -> bytes:
+        return _event("stats", self._service.stats(index))
 
     async def listen(self, after: int | None) -> AsyncIterator[bytes]:
-        """Return events from now on; with ``after``, first the decisions that followed this one, and versions."""
-        stream = self._events(after)
-        await anext(stream)  # it has begun, or is refused; what has begun also ends
+        """Return events from now on; with ``after``, first the decisions and versions that followed this one."""
+        stream = self._listen(after)
+        await anext(stream)  # raises here if it is refused
         return stream
 
-    def _begin(self, index: OnlineIndex, after: int | None) -> tuple[bytes, _Place]:
-        """Return how a stream begins, and where."""
-        begin = f"retry: {_RETRY_MS}\n\n".encode() + self._told(index)
-        newest = index.history(limit=1)
-        published, answers = index.versions(), index.version
-        place = _Place(newest[-1]["number"] if newest else -1, frozenset(map(_name, published)))
-        if after is None or after >= place.decision:
-            return begin, place
+    async def _listen(self, after: int | None) -> AsyncIterator[bytes]:
+        """Yield nothing once the listener is counted, then events."""
+        if self.n_listeners >= self._service.limits.listeners:
+            raise busy(f"{self.n_listeners} clients listen to events already, which is the limit.", 10)
+        self.n_listeners += 1
+        try:
+            begin, cursor, newest = await self._service.read(lambda index: self._begin(index, after))
+            self._decision = max(self._decision, newest)
+            yield b""
+            yield begin
+            async for events in self._follow(cursor):
+                yield events
+        finally:
+            self.n_listeners -= 1
+
+    def _begin(self, index: OnlineIndex, after: int | None) -> tuple[bytes, _Cursor, int]:
+        """Return the first events of a stream, where it goes on, and the newest decision."""
+        begin = f"retry: {_RETRY_MS}\n\n".encode() + self._stats_event(index)
+        published, current = index.versions(), index.version
+        cursor = _Cursor(newest := _newest(index), frozenset(map(_id, published)))
+        if after is None or after >= newest:
+            return begin, cursor, newest
         last = index.history(after=after - 1, limit=1) if after >= 0 else []
         since = last[0]["at"] if last else ""
         missed = [
             each
             for each in published
-            if each["number"] >= after or each["at"] >= since or each["number"] == answers
+            if each["number"] >= after or each["at"] >= since or each["number"] == current
         ]
-        told = b"".join(_message("version", each) for each in missed[-_RECENT:])
-        return begin + told, place._replace(decision=after)
+        versions = b"".join(_event("version", each) for each in missed[-_MAX_MISSED:])
+        return begin + versions, cursor._replace(decision=after), newest
 
-    async def _events(self, after: int | None) -> AsyncIterator[bytes]:
-        """Yield nothing once there is a place, then events; the place is given back at the end."""
-        if self.n_listeners >= self._service.limits.listeners:
-            raise busy(f"{self.n_listeners} clients listen already; no more than that may.", 10)
-        self.n_listeners += 1
-        try:
-            begin, place = await self._service.look(lambda index: self._begin(index, after))
-            yield b""
-            yield begin
-            async for message in self._following(place):
-                yield message
-        finally:
-            self.n_listeners -= 1
-
-    async def _following(self, place: _Place) -> AsyncIterator[bytes]:
+    async def _follow(self, cursor: _Cursor) -> AsyncIterator[bytes]:
+        number, seen = cursor
         n_stats = self._n_stats
         try:
             while not self._closed:
-                news = self._news
-                while decisions := await self._after(place.decision):
-                    yield b"".join(_message("decision", each, each["number"]) for each in decisions)
-                    place = place._replace(decision=decisions[-1]["number"])
-                versions = [each for each in self._versions if _name(each) not in place.versions]
+                changed = self._changed
+                while number < self._decision and (decisions := await self._decisions_after(number)):
+                    yield b"".join(_event("decision", each, each["number"]) for each in decisions)
+                    number = decisions[-1]["number"]
+                versions = [each for each in self._versions if _id(each) not in seen]
                 if versions:
-                    yield b"".join(_message("version", each) for each in versions)
-                    place = place._replace(versions=place.versions.union(map(_name, versions)))
+                    yield b"".join(_event("version", each) for each in versions)
+                    seen = seen.union(map(_id, versions))
                 if self._n_stats > n_stats:
                     n_stats = self._n_stats
                     yield self._stats
-                if news is self._news:
-                    await news.wait()
-        except Problem:  # the index is closing
+                if changed is self._changed:
+                    await changed.wait()
+        except Problem:  # the index is closing, or busy: the client comes back
             return
 
-    async def _after(self, number: int) -> list[Facts]:
-        """Return the next decisions: from memory, or for who is far behind from the disk."""
-        recent = list(self._decisions)
-        if recent and recent[-1]["number"] <= number:
-            return []
-        if recent and recent[0]["number"] <= number + 1:
-            return [each for each in recent if each["number"] > number][:_AT_ONCE]
-        return await self._service.look(lambda index: index.history(after=number, limit=_AT_ONCE))
+    async def _decisions_after(self, number: int) -> list[Any]:
+        return await self._service.read(lambda index: index.history(after=number, limit=_PAGE))
 
 
-def _name(version: Facts) -> tuple[int, str]:
-    """Return what tells a version from others; one that is published again has another time."""
+def _newest(index: OnlineIndex) -> int:
+    """Return the number of the newest decision, -1 where there is none."""
+    newest = index.history(limit=1)
+    return newest[-1]["number"] if newest else -1
+
+
+def _id(version: Mapping[str, Any]) -> VersionId:
+    """Return what identifies a version; one that is published again has another time."""
     return version["number"], version["at"]
 
 
-def _message(name: str, value: Facts, number: int | None = None) -> bytes:
-    mark = b"" if number is None else b"id: %d\n" % number
-    return mark + b"event: " + name.encode() + b"\ndata: " + to_json(value) + b"\n\n"
+def _event(name: str, value: Any, number: int | None = None) -> bytes:
+    head = b"" if number is None else b"id: %d\n" % number
+    return head + b"event: " + name.encode() + b"\ndata: " + to_json(value) + b"\n\n"

@@ -1,4 +1,4 @@
-"""Addresses of items: add, get and delete."""
+"""Routes of items: add, get, delete."""
 
 from typing import Annotated, Any
 
@@ -13,147 +13,127 @@ from ..index.online_index import OnlineIndex
 from ..store.filters import encode_metadata
 from ..store.keys import Key, readings
 from ..store.sqlite.items import EncodedMetadata
-from .openapi import errors, raw_body, service_of
-from .problems import Problem
-from .request_bodies import FLOATS, JSON, media_type, read_floats, read_npy
+from .limits import Limits
+from .openapi import body_of, route_responses
+from .problems import invalid
+from .request_bodies import FLOATS, JSON, media_type, parse, parse_vectors
 from .responses import respond, to_json
 from .schemas import Added, AddQuery, DeleteBody, Deleted, ItemsBody, StoredItem
-from .service import Service
+from .service import Service, service_of
 
 router = APIRouter(tags=["items"])
 
 _ABOUT_KEY = (
-    "A key, percent-encoded where need be (%2F for a slash, %0A for a line's end); in double quotes (%22) it is a "
-    "text, even where it reads as a number or is empty."
+    "A key, percent-encoded where necessary (%2F for a slash, %0A for a line feed). In double quotes (%22) it is "
+    "a string, even if it looks like a number or is empty."
 )
-InPath = Annotated[str, Path(description=_ABOUT_KEY)]
+KeyInPath = Annotated[str, Path(description=_ABOUT_KEY)]
 
 
-class _AnyText(StringConvertor):
-    """The rest of an address, whatever is in it; line ends and slashes, too."""
+class _AnyString(StringConvertor):
+    """The rest of a path, with slashes and line feeds."""
 
     regex = "(?s:.*)"
 
 
-register_url_convertor("anytext", _AnyText())
+register_url_convertor("anystring", _AnyString())
 
 
 @router.post(
     "/v1/items",
     status_code=201,
-    summary="Store items and learn from them",
-    responses={201: {"model": Added}, **errors(400, 408, 409, 413, 415, 422, 504)},
-    openapi_extra=raw_body(ItemsBody),
+    summary="Add items",
+    responses=route_responses(Added, 400, 408, 409, 413, 415, 422, 504, status=201),
+    openapi_extra=body_of(ItemsBody),
 )
 async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response:
-    """Store vectors and learn from them; they are on the disk, and found, when the answer comes.
+    """Store vectors and learn from them. When the response arrives they are on disk and can be found.
 
-    All of a request is stored, or nothing. From more than 500 rows the index goes on learning after the answer.
-    JSON takes keys, labels and metadata; raw vectors are numbered.
+    A request is stored as a whole, or not at all. With more than 500 rows the index goes on learning after the
+    response. JSON takes keys, labels and metadata; rows of a binary body are numbered.
     """
-    service = service_of(request)
-    kind = media_type(request)
-    async with service.bodies.read(request) as body:
-
-        def read(index: OnlineIndex) -> tuple[NDArray[np.float32], dict[str, Any]]:
-            found = _items(service, index, kind, body.data, query)
-            n, most = len(found[0]), service.limits.rows
-            if n > most:
-                raise Problem(422, "invalid_input", f"A request may add {most:,} rows; got {n:,}: send in parts.")
-            return found
-
-        vectors, more = await service.read(read, body)
-        return respond(await service.change(lambda index: _add(service, index, vectors, more), body), 201)
+    service, kind = service_of(request), media_type(request)
+    async with service.bodies.receive(request) as body:
+        vectors, more = await parse(body, lambda data: _parse_items(kind, data, query, service.limits))
+        return respond(await service.write(lambda index: _add(service, index, vectors, more)), 201)
 
 
-def _items(
-    service: Service, index: OnlineIndex, kind: str, body: bytes, query: AddQuery
+def _parse_items(
+    kind: str, body: bytes, query: AddQuery, limits: Limits
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    more: dict[str, Any] = {}
     if kind != JSON:
-        return vectors_of(service, index, kind, body, query.features), {}
-    if query.features is not None:
-        raise Problem(422, "invalid_input", f"`features` is for {FLOATS}; with JSON leave it out.")
-    items = ItemsBody.model_validate_json(body)
-    more = {"y": items.labels, "keys": items.keys, "metadata": _metadata(items, service.limits.item_metadata)}
-    return checked(service, index, items.vectors), more
+        vectors = parse_vectors(kind, body, query.features)
+    elif query.features is not None:
+        raise invalid(f"`features` is for {FLOATS}; with JSON leave it out.")
+    else:
+        items = ItemsBody.parse(body)
+        vectors = validation.features("vectors", items.vectors, check=False)
+        more = {"y": items.labels, "keys": items.keys, "metadata": _encode_metadata(items, limits.item_metadata)}
+    if len(vectors) > limits.rows:
+        raise invalid(f"A request may add {limits.rows:,} rows; got {len(vectors):,}: send in parts.")
+    return vectors, more
 
 
-def _metadata(items: ItemsBody, most: int) -> list[EncodedMetadata | None] | None:
-    """Return the metadata of items as texts, made before the one writer is asked for, which need not wait then."""
+def _encode_metadata(items: ItemsBody, most: int) -> list[EncodedMetadata | None] | None:
+    """Return metadata as JSON text, so that the writer's thread need not encode it."""
     if items.metadata is None:
         return None
     found: list[EncodedMetadata | None] = []
     for place, each in enumerate(items.metadata):
         text = encode_metadata(each)
         if text is not None and (n_bytes := len(text.encode())) > most:
-            message = f"`metadata[{place}]` must be at most {most:,} bytes of JSON; got {n_bytes:,}."
-            raise Problem(422, "invalid_input", message)
+            raise invalid(f"`metadata[{place}]` must be at most {most:,} bytes of JSON; got {n_bytes:,}.")
         found.append(None if text is None else EncodedMetadata(text))
     return found
 
 
-def vectors_of(
-    service: Service, index: OnlineIndex, kind: str, body: bytes, n_features: int | None
-) -> NDArray[np.float32]:
-    """Return the vectors of a raw body, of the width that the index has."""
-    return checked(service, index, read_floats(body, n_features) if kind == FLOATS else read_npy(body))
-
-
-def checked(service: Service, index: OnlineIndex, vectors: Any) -> NDArray[np.float32]:
-    """Return vectors of the width that the index has; the first may have any width up to a limit."""
-    most = service.limits.features
-    found = validation.features("vectors", vectors, index.n_features)
-    if index.n_features is None and found.shape[1] > most:
-        message = f"`vectors` must have at most {most:,} features; got {found.shape[1]:,}."
-        raise Problem(422, "invalid_input", message)
-    return found
+def check_width(index: OnlineIndex, vectors: NDArray[np.float32], most: int) -> None:
+    """Refuse vectors that are too wide for an index without items; the index checks those after the first."""
+    if index.n_features is None and vectors.shape[1] > most:
+        raise invalid(f"`vectors` must have at most {most:,} features; got {vectors.shape[1]:,}.")
 
 
 def _add(service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]) -> bytes:
+    check_width(index, vectors, service.limits.features)
     keys = service.add(index, vectors, **more)
-    numbered = more.get("keys") is None
-    named = {"first": keys[0], "last": keys[-1]} if numbered else {"keys": keys}
+    named = {"first": keys[0], "last": keys[-1]} if more.get("keys") is None else {"keys": keys}
     return to_json({"added": len(keys), **named, "items": len(index)})
 
 
 @router.get(
-    "/v1/items/{key:anytext}",
-    summary="Get an item",
-    responses={200: {"model": StoredItem}, **errors(404, 422, 504)},
+    "/v1/items/{key:anystring}", summary="Get an item", responses=route_responses(StoredItem, 404, 422, 504)
 )
-async def get(request: Request, key: InPath) -> Response:
-    """Return an item: vector, label and metadata. A key that reads as a number is one, where that is stored."""
+async def get(request: Request, key: KeyInPath) -> Response:
+    """Return an item: vector, label and metadata. A key that looks like a number is tried as a number first."""
 
     def work(index: OnlineIndex) -> bytes:
         return to_json(index.get(stored_key(index, key))._asdict())
 
-    return respond(await service_of(request).look(work))
+    return respond(await service_of(request).read(work))
 
 
 @router.delete(
-    "/v1/items/{key:anytext}",
-    summary="Delete an item",
-    responses={200: {"model": Deleted}, **errors(404, 422, 504)},
+    "/v1/items/{key:anystring}", summary="Delete an item", responses=route_responses(Deleted, 404, 422, 504)
 )
-async def delete(request: Request, key: InPath) -> Response:
-    """Remove an item. A key that reads as a number is one, where that is stored."""
-    return respond(await service_of(request).change(lambda index: _delete(index, [stored_key(index, key)])))
+async def delete(request: Request, key: KeyInPath) -> Response:
+    """Delete an item. A key that looks like a number is tried as a number first."""
+    return respond(await service_of(request).write(lambda index: _delete(index, [stored_key(index, key)])))
 
 
 @router.post(
     "/v1/delete",
     summary="Delete several items",
-    responses={200: {"model": Deleted}, **errors(400, 404, 408, 413, 415, 422, 504)},
-    openapi_extra=raw_body(DeleteBody, raw=False),
+    responses=route_responses(Deleted, 400, 404, 408, 413, 415, 422, 504),
+    openapi_extra=body_of(DeleteBody, binary=False),
 )
 async def delete_several(request: Request) -> Response:
-    """Remove items: all of them, or with an unknown key none."""
+    """Delete items by key: all of them, or none if a key is unknown."""
     service = service_of(request)
-    if media_type(request) != JSON:
-        raise Problem(415, "unsupported_type", f"The Content-Type must be {JSON}.")
-    async with service.bodies.read(request) as body:
-        keys = (await service.read(lambda _: DeleteBody.model_validate_json(body.data), body)).keys
-        return respond(await service.change(lambda index: _delete(index, keys), body))
+    media_type(request, (JSON,))
+    async with service.bodies.receive(request) as body:
+        keys = (await parse(body, DeleteBody.parse)).keys
+        return respond(await service.write(lambda index: _delete(index, keys)))
 
 
 def _delete(index: OnlineIndex, keys: list[Key]) -> dict[str, int]:
@@ -161,11 +141,11 @@ def _delete(index: OnlineIndex, keys: list[Key]) -> dict[str, int]:
 
 
 def stored_key(index: OnlineIndex, text: str) -> Key:
-    """Return the stored key that a text in an address means."""
-    meant = readings(text)
-    for key in meant:
+    """Return the stored key that a text in a path stands for."""
+    candidates = readings(text)
+    for key in candidates:
         try:
             return index.get(key).key
         except UnknownName:
             continue
-    raise UnknownName(f"The key {meant[0]!r:.200} is not stored.")
+    raise UnknownName(f"The key {candidates[0]!r:.200} is not stored.")

@@ -1,4 +1,4 @@
-"""How much the service takes at a time; beyond it the answer is a named error, never a full memory."""
+"""Limits of the service; a request beyond one gets a named error."""
 
 import os
 from dataclasses import dataclass, field, fields
@@ -21,38 +21,40 @@ class Limits:
     Attributes
     ----------
     max_body
-        The largest body of a request, in bytes.
+        The largest request body, in bytes.
     max_json
-        The largest body of JSON, in bytes; it takes several times that while it is read.
+        The largest JSON body, in bytes; parsing takes several times that in memory.
     bodies
-        How many such bodies are held at a time, all requests together.
+        How many bodies of the largest size all requests together may hold.
     searchers
-        How many searches run at a time, and as many again with a filter.
+        How many reads run at a time, and as many slow ones again: searches with a filter, and measurements.
     waiting_searches, waiting_writes
-        How many searches, and how many changes, wait for their turn; one more is refused as busy.
+        How many reads, and how many writes, may wait in their queues; one more is refused as busy.
     timeout_s
         How long a request may wait for the index; a search is stopped then.
     body_s
         How long a client may take to send a body.
-    header_s, stall_s
-        How long a client may take to send the head of a request, and how long to take a MiB
-        of an answer, or what is left of it.
+    header_s
+        How long a client may take to send the head of a request.
+    stall_s
+        How long a client may take to receive a MiB of a response, or the rest of it.
     listeners
         How many clients may listen to events.
     results
-        The most items in one answer.
+        The most items in one response.
     rows
         The most rows that one request may add, and that may wait to be learned from.
     piece
-        From how many rows is learned at a time; then others have their turn.
+        How many rows are learned from at a time; waiting writes run in between.
     connections
-        How many connections are served; to one more, all but events and checks of health is refused as busy.
+        How many requests are served at a time, and twice that how many connections are kept. Events and health
+        checks do not count.
     compared
         The most codes that the queries of one request may be compared with.
     item_metadata, answer_metadata
-        The largest metadata of one item, and of all items of one answer, in bytes of JSON.
+        The largest metadata of one item, and of all items of one response, in bytes of JSON.
     features
-        The widest vectors that an index without items takes.
+        The widest vectors that an index without items accepts.
     conditions
         The most conditions of a filter.
     """

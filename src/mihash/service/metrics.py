@@ -1,4 +1,4 @@
-"""What is counted: rates for people, and Prometheus' text format for machines."""
+"""Counters of the service: rates for people, and all of them in the text format of Prometheus."""
 
 import threading
 import time
@@ -10,19 +10,34 @@ from typing import Any
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SPAN_S, _STEP_S = 10.0, 0.5
+_INDEX_METRICS = (  # name, type, help, and the field of the stats
+    ("mihash_items", "gauge", "Items in the index.", "items"),
+    ("mihash_disk_bytes", "gauge", "Bytes on disk.", "bytes_on_disk"),
+    ("mihash_examples_total", "counter", "Examples learned from.", "seen"),
+    ("mihash_behind_rows", "gauge", "Rows stored but not learned from yet.", "behind"),
+    ("mihash_decisions_total", "counter", "Decisions of the trigger.", "decisions"),
+    ("mihash_versions_total", "counter", "Versions published.", "updates"),
+    ("mihash_rehashing", "gauge", "1 while a version is being built.", "rehashing"),
+    ("mihash_paused", "gauge", "1 while rebuilding is paused.", "paused"),
+)
+_SHARD_METRICS = (
+    ("up", "gauge", "1 while the shard is up."),
+    ("lag", "gauge", "Log entries that the shard has not received yet."),
+    ("restarts", "counter", "Restarts of the shard's process."),
+)
 
 
 class Rate:
-    """A count, and how fast it has grown in the last ten seconds."""
+    """A counter, and how fast it grew in the last ten seconds."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._born = time.monotonic()
+        self._start = time.monotonic()
         self._steps: deque[tuple[float, int]] = deque(maxlen=int(_SPAN_S / _STEP_S) + 1)
         self._lock = threading.Lock()
 
     def add(self, n: int) -> None:
-        """Count some more."""
+        """Count n more."""
         step = time.monotonic() // _STEP_S * _STEP_S
         with self._lock:
             self.total += n
@@ -31,18 +46,18 @@ class Rate:
             self._steps.append((step, n))
 
     def per_second(self) -> float:
-        """Return the mean of the last ten seconds."""
+        """Return the mean rate over the last ten seconds."""
         now = time.monotonic()
         with self._lock:
             counted = sum(n for step, n in self._steps if step > now - _SPAN_S)
-        return round(counted / min(_SPAN_S, max(1.0, now - self._born)), 2)
+        return round(counted / min(_SPAN_S, max(1.0, now - self._start)), 2)
 
 
 class Metrics:
-    """Everything that the service counts of itself since it began."""
+    """What the service counts since it started."""
 
     def __init__(self) -> None:
-        self.began = time.monotonic()
+        self._start = time.monotonic()
         self.rows, self.queries = Rate(), Rate()
         self._lock = threading.Lock()
         self._errors: Counter[str] = Counter()
@@ -52,52 +67,37 @@ class Metrics:
     @property
     def uptime_s(self) -> float:
         """How long the service has run."""
-        return time.monotonic() - self.began
+        return time.monotonic() - self._start
 
     def rates(self) -> dict[str, float]:
-        """Return rows and queries a second."""
+        """Return rows and queries per second."""
         return {"rows_per_s": self.rows.per_second(), "queries_per_s": self.queries.per_second()}
 
-    def answered(self, address: str, seconds: float, code: str | None) -> None:
-        """Count a request, with the code of its error."""
+    def count_request(self, route: str, seconds: float, code: str | None) -> None:
+        """Count a request, and its error code if it has one."""
         with self._lock:
-            buckets = self._buckets.setdefault(address, [0] * (len(_BUCKETS) + 1))
+            buckets = self._buckets.setdefault(route, [0] * (len(_BUCKETS) + 1))
             buckets[bisect_left(_BUCKETS, seconds)] += 1
-            self._seconds[address] += seconds  # type: ignore[assignment]
+            self._seconds[route] += seconds  # type: ignore[assignment]
             if code is not None:
                 self._errors[code] += 1
 
-    def text(self, stats: dict[str, Any] | None, rehash_s: float, waiting: dict[str, int]) -> str:
-        """Return all of it in Prometheus' text format; without an index, only what is the service's own."""
-        return "\n".join([*self._lines(stats, rehash_s, waiting), ""])
+    def text(self, stats: Mapping[str, Any] | None, rehash_s: float, queues: Mapping[str, int]) -> str:
+        """Return all metrics in the text format of Prometheus; without stats, only those of the service itself."""
+        return "\n".join([*self._lines(stats, rehash_s, queues), ""])
 
-    def _lines(self, stats: dict[str, Any] | None, rehash_s: float, waiting: dict[str, int]) -> Iterator[str]:
+    def _lines(self, stats: Mapping[str, Any] | None, rehash_s: float, queues: Mapping[str, int]) -> Iterator[str]:
         if stats is not None:
-            yield from _single("mihash_items", "gauge", "Items in the index.", stats["items"])
-            yield from _single("mihash_disk_bytes", "gauge", "Bytes on the disk.", stats["bytes_on_disk"])
-            yield from _single("mihash_examples_total", "counter", "Examples learned from.", stats["seen"] or 0)
-            yield from _single(
-                "mihash_behind_rows", "gauge", "Rows stored and not learned from yet.", stats["behind"]
-            )
-            yield from _single(
-                "mihash_decisions_total", "counter", "Decisions of the trigger.", stats["decisions"]
-            )
-            yield from _single(
-                "mihash_versions_total", "counter", "Versions that were published.", stats["updates"]
-            )
+            for name, kind, text, field in _INDEX_METRICS:
+                yield from _single(name, kind, text, int(stats[field]))
             yield from _single("mihash_rehash_seconds_total", "counter", "Seconds spent on rehashes.", rehash_s)
-            for name, text in (
-                ("rehashing", "Whether a version is being built."),
-                ("paused", "Whether none may be."),
-            ):
-                yield from _single(f"mihash_{name}", "gauge", text, int(stats[name]))
             text = "1 while decisions cannot be written, for example because the disk is full."
             yield from _single("mihash_write_failing", "gauge", text, int(stats["write_error"] is not None))
-            yield from _shards(stats.get("shards", ()))
-        yield from _single("mihash_rows_total", "counter", "Rows that were added.", self.rows.total)
-        yield from _single("mihash_queries_total", "counter", "Queries that were answered.", self.queries.total)
-        yield from _head("mihash_waiting", "gauge", "Requests at work or waiting for it.")
-        yield from (f'mihash_waiting{{room="{name}"}} {n}' for name, n in waiting.items())
+            yield from _shards(stats.get("shards") or ())
+        yield from _single("mihash_rows_total", "counter", "Rows added.", self.rows.total)
+        yield from _single("mihash_queries_total", "counter", "Queries answered.", self.queries.total)
+        yield from _head("mihash_waiting", "gauge", "Requests that run or wait, by worker pool.")
+        yield from (f'mihash_waiting{{pool="{name}"}} {n}' for name, n in queues.items())
         yield from self._requests()
         yield from _single("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes())
         yield from _single("mihash_uptime_seconds", "gauge", "Seconds since the start.", round(self.uptime_s, 3))
@@ -105,17 +105,17 @@ class Metrics:
     def _requests(self) -> Iterator[str]:
         with self._lock:
             errors, seconds = dict(self._errors), dict(self._seconds)
-            buckets = {address: list(counts) for address, counts in self._buckets.items()}
-        yield from _head("mihash_errors_total", "counter", "Answers that were errors, by code.")
+            buckets = {route: list(counts) for route, counts in self._buckets.items()}
+        yield from _head("mihash_errors_total", "counter", "Error responses, by code.")
         yield from (f'mihash_errors_total{{code="{code}"}} {n}' for code, n in sorted(errors.items()))
         name = "mihash_request_seconds"
-        yield from _head(name, "histogram", "How long requests took.")
-        for address, counts in sorted(buckets.items()):
-            label, total = f'address="{address}"', 0
+        yield from _head(name, "histogram", "Duration of requests, by route.")
+        for route, counts in sorted(buckets.items()):
+            label, total = f'address="{route}"', 0
             for bound, n in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
                 total += n
                 yield f'{name}_bucket{{{label},le="{bound}"}} {total}'
-            yield f"{name}_sum{{{label}}} {seconds[address]:.6f}"
+            yield f"{name}_sum{{{label}}} {seconds[route]:.6f}"
             yield f"{name}_count{{{label}}} {total}"
 
 
@@ -130,18 +130,16 @@ def _single(name: str, kind: str, text: str, value: float) -> Iterator[str]:
 
 
 def _shards(shards: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how each shard of an index on Ray is; nothing for an index without."""
-    gauges = (("up", "gauge", "Whether the shard is up."), ("lag", "gauge", "Entries of the log that it lacks."))
-    for name, kind, text in (*gauges, ("restarts", "counter", "How often its process was started again.")):
-        if shards:
-            yield from _head(f"mihash_shard_{name}", kind, text)
+    """Yield the state of each shard of an index on Ray."""
+    for name, kind, text in _SHARD_METRICS if shards else ():
+        yield from _head(f"mihash_shard_{name}", kind, text)
         for each in shards:
             value = int(each["state"] == "up") if name == "up" else each[name]
             yield f'mihash_shard_{name}{{shard="{each["shard"]}"}} {value}'
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process has, 0 where the system does not say."""
+    """Return the resident memory of this process, 0 on systems without /proc."""
     try:
         fields = Path("/proc/self/statm").read_text().split()
     except OSError:

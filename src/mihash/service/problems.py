@@ -1,4 +1,4 @@
-"""What can go wrong with a request, as one JSON shape: ``{"error": {"code": ..., "message": ...}}``."""
+"""Errors as HTTP responses, all of one shape: ``{"error": {"code": ..., "message": ...}}``."""
 
 import json
 import logging
@@ -21,27 +21,27 @@ from ..errors import (
     StoreLocked,
     UnknownName,
 )
-from .messages import worded
+from .messages import validation_message
 
 CODES = {
     "invalid_input": "the request breaks a rule; nothing was changed",
     "unauthorized": "the bearer token is missing or wrong",
-    "forbidden": "a page of another site asks, or the host is not this one",
-    "not_found": "there is nothing at this address",
-    "method_not_allowed": "this address does not take this method",
+    "forbidden": "the request comes from a page of another site, or is for another host",
+    "not_found": "there is no such route",
+    "method_not_allowed": "this route does not take this method",
     "unknown_key": "no item has this key",
-    "unknown_version": "there is no version of this number",
+    "unknown_version": "there is no version with this number",
     "duplicate_key": "a key is stored already; nothing was stored",
-    "not_ready": "the index has nothing yet to do this with",
+    "not_ready": "the index has no data for this yet",
     "too_large": "the body is larger than the limit",
-    "unsupported_type": "the body is of a type that is not taken",
-    "busy": "try again after Retry-After seconds; nothing was changed",
-    "timeout": "408: the body came too slowly; 504: the index took too long",
-    "internal": "a fault of the service or of its disk",
+    "unsupported_type": "the body has a media type that is not accepted",
+    "busy": "retry after Retry-After seconds; nothing was changed",
+    "timeout": "408: the body arrived too slowly; 504: the index took too long",
+    "internal": "the service or its disk failed",
 }
 """Every code that an error can have, and what it means."""
 
-_NAMED: tuple[tuple[type[MIHashError], int, str], ...] = (
+_STATUSES: tuple[tuple[type[MIHashError], int, str], ...] = (
     (DuplicateKey, 409, "duplicate_key"),
     (UnknownName, 404, "unknown_key"),
     (InvalidInput, 422, "invalid_input"),
@@ -49,8 +49,9 @@ _NAMED: tuple[tuple[type[MIHashError], int, str], ...] = (
     (DeadlineExceeded, 504, "timeout"),
     (MIHashError, 500, "internal"),
 )
-_log = logging.getLogger("mihash.service")
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
+_FIELD_NAMES = {"`X`": "`vectors`", "`Q`": "`vectors`", "`y`": "`labels`"}  # of Python's parameters, in a body
+_log = logging.getLogger("mihash.service")
 
 
 class Problem(Exception):
@@ -59,13 +60,13 @@ class Problem(Exception):
     Parameters
     ----------
     status
-        The status of the answer.
+        The status of the response.
     code
         One of `CODES`.
     message
         What is wrong, and what to do.
     headers
-        Further headers of the answer.
+        Further headers of the response.
     """
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
@@ -73,53 +74,59 @@ class Problem(Exception):
         self.status, self.code, self.message, self.headers = status, code, message, headers or {}
 
 
+def invalid(message: str) -> Problem:
+    """Return the response to a value that breaks a rule."""
+    return Problem(422, "invalid_input", message)
+
+
 def busy(message: str, after_s: float = 1.0) -> Problem:
-    """Return the answer to a request that should come again later."""
+    """Return the response to a request that should be sent again later."""
     return Problem(503, "busy", message, {"Retry-After": str(min(60, max(1, math.ceil(after_s))))})
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return what an error is to the client."""
+    """Return the response to an error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, StoreLocked | PartialFailure):
         return busy(str(error))
-    for kind, status, code in _NAMED:
+    for kind, status, code in _STATUSES:
         if isinstance(error, kind):
-            return Problem(status, code, str(error))
+            message = str(error)
+            for parameter, field in _FIELD_NAMES.items():
+                message = message.replace(parameter, field)
+            return Problem(status, code, message)
     if isinstance(error, RequestValidationError | ValidationError):
-        return _refused(error)
+        return _validation_problem(list(error.errors()))
     if isinstance(error, HTTPException):
         code = _HTTP_CODES.get(error.status_code, "invalid_input")
         message = CODES[code] if error.status_code in _HTTP_CODES else str(error.detail)
         message = f"{message[:1].upper()}{message[1:].rstrip('.')}."
         return Problem(error.status_code, code, message, dict(error.headers or {}))
-    return Problem(500, "internal", "The service has failed at this; its log says how.")
+    return Problem(500, "internal", "The service failed on this request; its log has the reason.")
 
 
-def _refused(error: RequestValidationError | ValidationError) -> Problem:
-    """Return what a value of the wrong form is: 400 where it is not JSON at all, 422 where it is."""
-    found = list(error.errors())
-    if found[0]["type"] == "json_invalid":
-        return Problem(400, "invalid_input", f"The body is not JSON: {found[0]['ctx']['error']}.")
-    return Problem(422, "invalid_input", worded(found))
+def _validation_problem(errors: list[Any]) -> Problem:
+    if errors[0]["type"] == "json_invalid":
+        return Problem(400, "invalid_input", f"The body is not JSON: {errors[0]['ctx']['error']}.")
+    return invalid(validation_message(errors))
 
 
-def answer(problem: Problem) -> Response:
-    """Return the answer that tells a problem."""
-    about: dict[str, Any] = {"error": {"code": problem.code, "message": problem.message}}
-    return Response(json.dumps(about), problem.status, problem.headers, "application/json")
+def problem_response(problem: Problem) -> Response:
+    """Return a problem as a response."""
+    body = {"error": {"code": problem.code, "message": problem.message}}
+    return Response(json.dumps(body), problem.status, problem.headers, "application/json")
 
 
 async def handle(request: Request, error: Exception) -> Response:
-    """Answer an error that a route has raised, and leave its code where it is counted."""
+    """Answer a request whose route raised an error; the middleware counts its code."""
     problem = problem_of(error)
     request.scope["mihash.code"] = problem.code
     if isinstance(error, StoreError):
         problem.message = request.app.state.service.without_paths(problem.message)
     if problem.status == 500:
         _log.error("%s %s failed: %s", request.method, request.url.path, error)
-    if "Allow" in problem.headers:  # of one route; another may have the same address
-        address = getattr(request.scope.get("route"), "path", None)
-        problem.headers["Allow"] = request.app.state.methods.get(address, problem.headers["Allow"])
-    return answer(problem)
+    if "Allow" in problem.headers:  # it names the methods of one route; others may have the same path
+        path = getattr(request.scope.get("route"), "path", None)
+        problem.headers["Allow"] = request.app.state.methods.get(path, problem.headers["Allow"])
+    return problem_response(problem)

@@ -1,4 +1,4 @@
-"""Answers as JSON; what may be long is written in the thread that has found it, so that nobody waits for it."""
+"""Responses as JSON; a long one is encoded in the worker thread that made it."""
 
 import json
 import math
@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from fastapi import Response
 
+from ..records import Record
+
 
 def respond(value: Any, status: int = 200) -> Response:
-    """Return an answer."""
+    """Return a response; ``value`` may be JSON already."""
     return Response(value if isinstance(value, bytes) else to_json(value), status, media_type="application/json")
 
 
 def to_json(value: Any) -> bytes:
-    """Return JSON; NaN becomes null and infinity a text, which JSON has not.
+    """Return JSON; NaN becomes null and an infinity a string, because JSON has neither.
 
     Examples
     --------
@@ -27,8 +29,8 @@ def to_json(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None if math.isnan(value) else str(value)
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, dict | Record):
+        return {name: _plain(each) for name, each in dict(value).items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if isinstance(value, np.ndarray | np.generic):

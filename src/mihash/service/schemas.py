@@ -1,23 +1,23 @@
-"""The JSON that goes in and out, as it stands in /openapi.json. A field that is not known is an error."""
+"""The JSON of requests and responses, as in /openapi.json. An unknown field of a request is an error."""
 
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-MOST_NEIGHBORS, MOST_RESCORED, MOST_BITS, MOST_DECISIONS = 10_000, 100_000, 4096, 10_000
+MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 DECISIONS = 1000
 
-Number = Annotated[float, Field(strict=True)]
-Row = Annotated[list[Number], Field(min_length=1, fail_fast=True)]
-Vectors = Annotated[list[Row], Field(min_length=1, fail_fast=True)]
-Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
-Key = Whole | Annotated[str, Field(strict=True, pattern="^[^\\x00]*$")]
+Vectors = Annotated[
+    list[Annotated[list[float], Field(min_length=1, fail_fast=True)]], Field(min_length=1, fail_fast=True)
+]
+Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Key = Integer | Annotated[str, Field(pattern="^[^\\x00]*$")]
 Keys = Annotated[list[Key], Field(fail_fast=True)]
-Bits = Annotated[list[Annotated[int, Field(strict=True, ge=0, le=1)]], Field(fail_fast=True)]
-Labels = Annotated[list[Whole], Field(fail_fast=True)] | Annotated[list[Bits], Field(fail_fast=True)]
+Bits = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
+Labels = Annotated[list[Integer], Field(fail_fast=True)] | Annotated[list[Bits], Field(fail_fast=True)]
 Object = dict[str, JsonValue]
 
-_ONE_OF: dict[str, Any] = {
+_VECTORS_OR_KEY: dict[str, Any] = {
     "oneOf": [
         {"required": ["vectors"], "properties": {"vectors": {"type": "array"}, "key": {"type": "null"}}},
         {"required": ["key"], "properties": {"key": {"type": ["integer", "string"]}, "vectors": {"type": "null"}}},
@@ -26,113 +26,116 @@ _ONE_OF: dict[str, Any] = {
 
 
 class _Request(BaseModel):
-    """What comes in: of the types that it says, and nothing else."""
+    """A body or a query string, without unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """Return a JSON body; a value of another type, such as "3" for a number, is an error."""
+        return cls.model_validate_json(body, strict=True)
 
 
 class ItemsBody(_Request):
     """Items to store and to learn from."""
 
-    vectors: Vectors = Field(description="One vector an item, all of one width.")
-    keys: Keys | None = Field(default=None, description="Unique; running numbers without.")
-    labels: Labels | None = Field(default=None, description="A class each, or 0 or 1 for each class.")
+    vectors: Vectors = Field(description="One vector for each item, all of one width.")
+    keys: Keys | None = Field(default=None, description="Unique keys; by default running numbers.")
+    labels: Labels | None = Field(default=None, description="A class for each item, or lists of 0 and 1.")
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
-        default=None, description="An object each, to filter by and to get back."
+        default=None, description="An object for each item, to filter by and to return."
     )
 
 
 class AddQuery(_Request):
-    """Options of a raw body."""
+    """Options of a binary body."""
 
     features: int | None = Field(
-        default=None, ge=1, le=2**24, description="The width of application/octet-stream."
+        default=None, ge=1, le=2**24, description="The width of a row of application/octet-stream."
     )
 
 
 class SearchOptions(_Request):
-    """How to look."""
+    """Options of a search, as `OnlineIndex.search` takes them, and whether metadata is returned."""
 
-    k: int = Field(default=10, strict=True, ge=1, le=MOST_NEIGHBORS, description="How many neighbours.")
+    k: int = Field(default=10, ge=1, le=MAX_K, description="How many items to return for each query.")
     where: Object | None = Field(default=None, description="Only items whose metadata matches (docs/index.md).")
     rescore: int = Field(
-        default=0, strict=True, ge=0, le=MOST_RESCORED, description="Nearest codes to order by their vectors."
+        default=0, ge=0, le=MAX_RESCORE, description="How many nearest codes are sorted again by their vectors."
     )
-    radius: Annotated[int, Field(strict=True, ge=0, le=MOST_BITS)] | None = Field(
-        default=None, description="In place of k, all items at most so many bits away."
+    radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] | None = Field(
+        default=None, description="Instead of k: return all items within this Hamming distance."
     )
-    metadata: bool = Field(default=False, strict=True, description="Whether to give back metadata.")
+    metadata: bool = Field(default=False, description="Whether to return metadata.")
 
 
 class SearchBody(SearchOptions):
-    """What to look for: vectors, or the neighbours of a stored item."""
+    """A search by vectors, or for the neighbours of a stored item."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=_ONE_OF)
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_VECTORS_OR_KEY)
 
     vectors: Vectors | None = Field(default=None, description="Queries.")
-    key: Key | None = Field(default=None, description="A stored item; it is not its own neighbour.")
+    key: Key | None = Field(default=None, description="A stored item; it is not among its own neighbours.")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_one(self) -> Self:
         if (self.vectors is None) == (self.key is None):
             raise ValueError("Give `vectors` or `key`, one of the two")
         return self
 
 
-class SearchQuery(AddQuery):
-    """Options of a raw body; with JSON they stand in the body."""
+class SearchQuery(SearchOptions, AddQuery):
+    """Options of a search with a binary body; with JSON they are in the body."""
 
-    k: int | None = Field(default=None, ge=1, le=MOST_NEIGHBORS, description="How many neighbours (10).")
-    where: str | None = Field(default=None, description="A filter, as JSON.")
-    rescore: int | None = Field(
-        default=None, ge=0, le=MOST_RESCORED, description="Codes to order by their vectors."
+    where: str | None = Field(default=None, description="A filter, as JSON.")  # type: ignore[assignment]
+    metadata: Literal["true", "false"] = Field(  # type: ignore[assignment]
+        default="false", description="Whether to return metadata."
     )
-    radius: int | None = Field(default=None, ge=0, le=MOST_BITS, description="In place of k.")
-    metadata: Literal["true", "false"] | None = Field(default=None, description="Whether to give back metadata.")
 
 
 class DeleteBody(_Request):
-    """Keys of items to remove."""
+    """Keys of items to delete."""
 
     keys: Keys
 
 
 class HistoryQuery(_Request):
-    """Which decisions."""
+    """Which decisions to return."""
 
     after: int | None = Field(
         default=None,
         ge=-1,
         le=2**53,
-        description="Only those after this number, the oldest first; without, the newest.",
+        description="Return the decisions after this number, oldest first; by default the newest.",
     )
-    limit: int = Field(default=DECISIONS, ge=1, le=MOST_DECISIONS, description="At most so many.")
+    limit: int = Field(default=DECISIONS, ge=1, le=MAX_DECISIONS, description="How many to return at most.")
+
+
+class ErrorDetail(BaseModel):
+    """A code for programs and a message for people."""
+
+    code: str
+    message: str
 
 
 class Error(BaseModel):
-    """What went wrong: a code for programs, and a message for people."""
+    """An error."""
 
-    class Told(BaseModel):
-        """The code and the message."""
-
-        code: str
-        message: str
-
-    error: Told
+    error: ErrorDetail
 
 
 class Added(BaseModel):
-    """What was stored; it is on the disk."""
+    """What was stored. It is on disk."""
 
     added: int
     keys: list[int | str] | None = Field(default=None, description="The keys that were given.")
-    first: int | None = Field(default=None, description="Without keys, the running number of the first item.")
-    last: int | None = Field(default=None, description="Without keys, that of the last one.")
-    items: int = Field(description="How many items there are now.")
+    first: int | None = Field(default=None, description="Without keys, the number of the first item.")
+    last: int | None = Field(default=None, description="Without keys, the number of the last item.")
+    items: int = Field(description="How many items the index has now.")
 
 
 class Deleted(BaseModel):
-    """What was removed."""
+    """What was deleted."""
 
     deleted: int
     items: int
@@ -142,16 +145,16 @@ class Result(BaseModel):
     """The nearest items to one query, nearest first."""
 
     keys: list[int | str]
-    distances: list[float] = Field(description="Bits that differ; with rescore, the distance of the vectors.")
+    distances: list[float] = Field(description="Hamming distances; with rescore, distances of the vectors.")
     metadata: list[dict[str, Any] | None] | None = None
 
 
 class Found(BaseModel):
-    """One result for each query, all from one version."""
+    """One result for each query, all from one version of the codes."""
 
     version: int | None
     results: list[Result]
-    missing_shards: list[int] = Field(default=[], description="Of an index on Ray, those that did not answer.")
+    missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 
 
 class StoredItem(BaseModel):
@@ -164,7 +167,7 @@ class StoredItem(BaseModel):
 
 
 class Rates(BaseModel):
-    """Means of the last ten seconds."""
+    """Means over the last ten seconds."""
 
     rows_per_s: float
     queries_per_s: float
@@ -179,13 +182,13 @@ class Shard(BaseModel):
     state: str = Field(description="starting, up, silent or lost.")
     version: int | None
     items: int | None
-    lag: int = Field(description="Entries of the log that it has not got yet.")
+    lag: int = Field(description="Log entries that it has not received yet.")
     restarts: int
     bytes_on_disk: int | None
 
 
 class Stats(BaseModel):
-    """The state of the index in numbers (docs/index.md)."""
+    """The state of the index and of the service (docs/index.md)."""
 
     items: int
     deleted: int
@@ -195,7 +198,7 @@ class Stats(BaseModel):
     metric: str
     dtype: str
     labels: bool
-    theta: float | str | None = Field(description="null for 2 % of the quality that the table has.")
+    theta: float | str | None = Field(description="null for 2 % of the quality of the current table.")
     interval: int
     version: int | None
     decisions: int
@@ -204,67 +207,66 @@ class Stats(BaseModel):
     paused: bool
     rehash_error: str | None
     learning_error: str | None
-    warning: str | None = Field(description="What to know of the codes: that they tell items hardly apart.")
-    codes_sampled: int | None = Field(default=None, description="Rows that the next two numbers were counted on.")
+    warning: str | None = Field(description="A warning about the codes, such as that they hardly separate items.")
+    codes_sampled: int | None = Field(default=None, description="Rows in the sample for the next two numbers.")
     codes_distinct: int | None = None
-    bit_entropy: float | None = Field(default=None, description="Mean over bits: 1 where each halves the rows.")
-    write_error: str | None = Field(description="Why decisions wait in memory: the disk is full, for one.")
+    bit_entropy: float | None = Field(
+        default=None, description="Mean over bits; 1 if each bit splits the rows in half."
+    )
+    write_error: str | None = Field(description="Why decisions are kept in memory, such as a full disk.")
     bytes_on_disk: int
     sqlite: str = Field(description="The version of the SQLite library (docs/format.md).")
-    shards: list[Shard] = Field(default=[], description="Of an index on Ray only.")
+    shards: list[Shard] = Field(default=[], description="Only for an index on Ray.")
     seen: int
-    behind: int = Field(description="Rows that are stored and were not learned from yet.")
+    behind: int = Field(description="Stored rows that were not learned from yet.")
     uptime_s: float
     rates: Rates
     options: dict[str, Any]
-    note: str | None = Field(description="What to know of who feeds the index, in the demo.")
+    note: str | None = Field(description="A note about the stream of the demo.")
 
 
-class Decision(BaseModel):
-    """A decision of the trigger; qualities and gain in bits of mutual information."""
+class _Comparison(BaseModel):
+    """The two qualities that a check of the trigger compared, in bits of mutual information."""
 
     number: int
     kind: str
     seen: int
-    accepted: bool
-    gain: float | None
     current: float | None
     snapshot: float | None
+    accepted: bool
     reason: str
     at: str
+
+
+class Check(_Comparison):
+    """A check of the trigger, and what became of the version that it accepted."""
+
+    gain: float | None
     status: str | None
     items: int | None
     seconds: float | None
 
 
 class History(BaseModel):
-    """Decisions, the oldest first."""
+    """Checks, oldest first."""
 
-    decisions: list[Decision]
+    decisions: list[Check]
 
 
-class Check(BaseModel):
-    """A decision as a point of a chart; ``theta`` is what the gain had to exceed, in bits."""
+class QualityPoint(_Comparison):
+    """A check as a point of a chart; the gain had to exceed ``theta`` bits."""
 
-    number: int
-    kind: str
-    seen: int
-    current: float | None
-    snapshot: float | None
     theta: float | str | None
-    accepted: bool
-    reason: str
-    at: str
 
 
 class Quality(BaseModel):
-    """Checks, the oldest first."""
+    """Points, oldest first."""
 
-    points: list[Check]
+    points: list[QualityPoint]
 
 
-class Published(BaseModel):
-    """A version that has answered queries, and what it took to make."""
+class Version(BaseModel):
+    """A published version, and what it cost to build."""
 
     number: int
     kind: str | None
@@ -275,13 +277,13 @@ class Published(BaseModel):
 
 
 class Versions(BaseModel):
-    """Versions, the oldest first."""
+    """Versions, oldest first."""
 
-    versions: list[Published]
+    versions: list[Version]
 
 
 class Distances(BaseModel):
-    """Shares of neighbours and of others at each distance, on the reservoir under one mapping."""
+    """Distributions of distances to neighbours and to non-neighbours, on the reservoir under one mapping."""
 
     version: int | None
     n_bits: int
@@ -292,13 +294,13 @@ class Distances(BaseModel):
 
 
 class Status(BaseModel):
-    """Whether the service is there."""
+    """The state of the service."""
 
     status: str
 
 
 class State(BaseModel):
-    """What a command to the index has led to."""
+    """The state of the index after a command."""
 
     version: int | None
     rehashing: bool

@@ -1,4 +1,4 @@
-"""The server: who can reach it, how it begins, and how it ends without losing anything."""
+"""The server: where it listens, how it starts, and how it stops without losing anything."""
 
 import signal
 import socket
@@ -15,12 +15,13 @@ from ..errors import InvalidInput, StoreError
 from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
-from .connections import connection_class
 from .limits import Limits
 from .service import Background, Service
+from .timeouts import ClientTimeouts
 
 _KEEP_ALIVE_S = 30
-_HANDLED = (signal.SIGINT, signal.SIGTERM)
+_TICKS = 5  # of uvicorn, a tenth of a second each, between two checks for slow clients
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def read_token(file: Path) -> str:
@@ -29,87 +30,106 @@ def read_token(file: Path) -> str:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"The token cannot be read from {file}: {error}.") from error
-    return _checked(token, str(file))
+    return _check_token(token, str(file))
 
 
-def _checked(token: str, place: str) -> str:
+def _check_token(token: str, place: str) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput(
-            f"{place} must hold a token of printable ASCII characters, such as openssl rand -hex 32."
+            f"{place} must hold a token of printable ASCII characters, such as openssl rand -hex 32 prints."
         )
     return token
 
 
 def bind(host: str, port: int, token: str | None) -> socket.socket:
-    """Return a socket that listens; without a token only on this machine."""
+    """Return a bound socket; without a token only on a loopback address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError, OverflowError) as error:
         raise InvalidInput(f"{host} port {port} is not an address: {error}.") from error
     if token is None and not is_loopback(str(address[0])):
         raise InvalidInput(
-            f"On {host} others can reach the service: give it a token (--token-file, or the environment variable "
-            "MIHASH_TOKEN), or use --host 127.0.0.1."
+            f"Other machines can reach a service on `host` {host}: give `token`, or listen on 127.0.0.1."
         )
-    listening = socket.socket(family, kind, protocol)
+    bound = socket.socket(family, kind, protocol)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
     except OSError as error:
-        listening.close()
+        bound.close()
         raise StoreError(f"Cannot listen on {host} port {port}: {error.strerror or error}.") from error
-    return listening
+    return bound
 
 
 class _Server(uvicorn.Server):
-    """A server that says where it is, and lets the service know before it waits for the last requests."""
+    """A server that announces its address, closes slow clients, and tells the service when it begins to stop."""
 
-    def __init__(self, service: Service, listening: socket.socket, announce: Callable[[str], None]) -> None:
-        limits = service.limits
+    def __init__(
+        self,
+        opening: Callable[[], OnlineIndex],
+        host: str,
+        port: int,
+        limits: Limits | None,
+        token: str | None,
+        background: Background | None,
+        cors_origins: Sequence[str],
+        announce: Callable[[str], None],
+    ) -> None:
+        token = None if token is None else _check_token(token, "`token`")
+        self.service = service = Service(opening, limits, token, background, cors_origins)
+        self._socket, self._announce = bind(host, port, token), announce
+        self._timeouts = ClientTimeouts(service.limits)
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http=connection_class(service),
+                http="h11",
                 ws="none",
                 lifespan="on",
                 log_config=None,
+                log_level="error",  # what clients do wrong is answered, not logged
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                limit_concurrency=2 * service.limits.connections + service.limits.listeners,
                 timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=int(limits.body_s + limits.timeout_s) + 1,
+                timeout_graceful_shutdown=int(service.limits.body_s + service.limits.timeout_s) + 1,
             )
         )
-        self.service, self._listening, self._announce = service, listening, announce
-        service.failed = self.stop
+        service.on_failure = self.stop
 
     @property
     def url(self) -> str:
-        host, port = self._listening.getsockname()[:2]
+        host, port = self._socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
     def stop(self) -> None:
-        """End soon, after the requests that were accepted."""
+        """Stop soon, after the accepted requests."""
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, and announce the address."""
         await super().startup(sockets)
         if self.started:
             self._announce(self.url)
 
+    async def on_tick(self, counter: int) -> bool:
+        """Close slow clients now and then."""
+        if counter % _TICKS == 0:
+            self._timeouts.close_slow(self.server_state.connections)
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests, answer those that were accepted, close the index."""
+        """Accept no more requests, answer the accepted ones, close the index."""
         self.service.begin_closing()
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End at the first signal in good order; uvicorn would send it again at the end, and die of it."""
+        """Stop at the first signal; uvicorn would raise it again at the end, and the process would die of it."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before: dict[int, Any] = {each: signal.signal(each, self.handle_exit) for each in _HANDLED}
+        before: dict[int, Any] = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
         try:
             yield
         finally:
@@ -117,11 +137,11 @@ class _Server(uvicorn.Server):
                 signal.signal(each, handler)
 
     def run_until_stopped(self) -> None:
-        """Serve until `stop` or a signal; raise what the index could not be opened with."""
+        """Serve until `stop` or a signal; raise the error if the index could not be opened."""
         try:
-            self.run([self._listening])
+            self.run([self._socket])
         finally:
-            self._listening.close()
+            self._socket.close()
         if self.service.error is not None:
             raise self.service.error
 
@@ -137,34 +157,32 @@ def serve(
     cors_origins: Sequence[str] = (),
     announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005 -- nobody listens
 ) -> None:
-    """Serve an index until SIGINT or SIGTERM, then answer what was accepted and close it.
+    """Serve an index until SIGINT or SIGTERM, then answer the accepted requests and close it.
 
     Parameters
     ----------
     opening
-        Opens the index, or makes it.
+        Opens or creates the index.
     host, port
-        Where to listen; port 0 takes a free one. Beyond this machine only with a token.
+        Where to listen; port 0 takes a free one. An address that other machines can reach needs a token.
     limits
-        How much is taken at a time.
+        The limits of requests; those of `Limits` by default.
     token
-        What clients must show.
+        The bearer token that clients must send.
     background
-        What works on the index beside the requests.
+        A thread that uses the index beside the requests.
     cors_origins
-        The sites whose pages may use the service, such as ``"https://photos.example"``.
+        Origins of web pages that may use the service, such as ``"https://photos.example"``.
     announce
-        Called with the address, once it is listened on.
+        Called with the URL, once the server listens.
     """
-    token = None if token is None else _checked(token, "The token")
-    service = Service(opening, limits, token, background, cors_origins)
-    _Server(service, bind(host, port, token), announce).run_until_stopped()
+    _Server(opening, host, port, limits, token, background, cors_origins, announce).run_until_stopped()
 
 
 class Running:
-    """A service in a thread of this process, for as long as a ``with`` block lasts.
+    """A service in a thread of this process, for the duration of a ``with`` block.
 
-    Parameters are those of `serve`.
+    The parameters are those of `serve`.
 
     Examples
     --------
@@ -190,12 +208,11 @@ class Running:
         background: Background | None = None,
         cors_origins: Sequence[str] = (),
     ) -> None:
-        token = None if token is None else _checked(token, "The token")
-        self.service = Service(opening, limits, token, background, cors_origins)
-        self._listening = threading.Event()
-        socket_ = bind(host, port, token)
-        self._server = _Server(self.service, socket_, lambda _: self._listening.set())
-        self.url = self._server.url
+        self._listens = threading.Event()
+        self._server = _Server(
+            opening, host, port, limits, token, background, cors_origins, lambda _: self._listens.set()
+        )
+        self.service, self.url = self._server.service, self._server.url
         self._thread = threading.Thread(target=self._run, name="mihash-service", daemon=True)
         self.error: BaseException | None = None
 
@@ -205,23 +222,23 @@ class Running:
         except BaseException as error:
             self.error = error
         finally:
-            self._listening.set()
+            self._listens.set()
 
     def __enter__(self) -> Self:
-        """Begin, and return when the address is listened on."""
+        """Start, and return once the server listens."""
         self._thread.start()
-        self._listening.wait()
+        self._listens.wait()
         return self
 
     def stop(self) -> None:
-        """End after the requests that were accepted, with the index closed."""
+        """Stop after the accepted requests, and close the index."""
         self._server.stop()
         self._thread.join()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End; raise what the service has failed with."""
+        """Stop; raise the error that the service failed with."""
         self.stop()
         if self.error is not None and error is None:
             raise self.error

@@ -1,4 +1,4 @@
-"""The service behind the addresses: one index, the threads that work on it, its life from opening to closing."""
+"""The service behind the routes: one index, the worker pools that use it, and its life from opening to closing."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from fastapi import Request
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
@@ -15,50 +16,48 @@ from ..index.online_index import OnlineIndex
 from ..store.keys import Key
 from ..store.sqlite.database import DATABASE
 from .cors import Cors
-from .events import Feed
+from .events import EventFeed
 from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
-from .request_bodies import Bodies, Body
-from .workers import Room
+from .request_bodies import BodyReceiver
+from .workers import WorkerPool
 
 Result = TypeVar("Result")
 Work = Callable[[OnlineIndex], Result]
 
 _log = logging.getLogger("mihash.service")
-_WAITING_LOOKS = 64
 _ERRORS = ("rehash_error", "learning_error", "write_error")
-_SMALL = 32_768  # bytes of a body that are read at once; a hundredth of a second at worst
 
 
 class Background(Protocol):
-    """Something that works on the index beside the requests, such as the stream of the demo."""
+    """A thread that uses the index beside the requests, such as the stream of the demo."""
 
     note: str | None
-    """What people who look at the page should know of it."""
+    """A note that the page shows."""
 
     def start(self, service: "Service") -> None:
-        """Begin, once the index is open."""
+        """Start, once the index is open."""
 
     def stop(self) -> None:
-        """End, and return when it has."""
+        """Stop, and return when the thread has ended."""
 
 
 class Service:
-    """One index, served.
+    """Serves one index.
 
     Parameters
     ----------
     opening
-        Opens the index, or makes it; called once, in a thread.
+        Opens or creates the index; called once, in a thread.
     limits
-        How much is taken at a time.
+        The limits of requests; those of `Limits` by default.
     token
-        What clients must show; None where everybody may.
+        The bearer token that clients must send; None for no token.
     background
-        What works on the index beside the requests.
+        A thread that uses the index beside the requests.
     cors_origins
-        The sites whose pages may use the service.
+        Origins of web pages that may use the service.
     """
 
     def __init__(
@@ -73,31 +72,19 @@ class Service:
         self.limits = limits = limits or Limits()
         self.token, self.cors = token, Cors(cors_origins)
         if self.cors.allows_all and token is None:
-            raise InvalidInput(
-                "Pages of all sites may use a service only with a token: give it one, or name them."
-            )
-        self.bodies, self.metrics, self.feed = Bodies(limits), Metrics(), Feed(self)
-        self.writing = Room("change", 1, limits.waiting_writes, changes=True, between=self._learn)
-        self.searching = Room("search", limits.searchers, limits.waiting_searches, stops=True)
-        # a filter may look at the metadata of every item: searches without one do not wait for those with one
-        self.filtering = Room("search with a filter", limits.searchers, limits.waiting_searches, stops=True)
-        self.looking = Room("look", 2, _WAITING_LOOKS)
-        self.measuring = Room("measurement", 1, _WAITING_LOOKS)
-        self.reading = Room("body to be read", 1, _WAITING_LOOKS)
-        self._rooms = (
-            self.writing,
-            self.searching,
-            self.filtering,
-            self.looking,
-            self.measuring,
-            self.reading,
-        )
-        self._row_s = 0.0  # that learning from a row took, the last time
+            raise InvalidInput("`cors_origins` may be '*' only with a token: give `token`, or name the origins.")
+        self.bodies, self.metrics, self.feed = BodyReceiver(limits), Metrics(), EventFeed(self)
+        self.writes = WorkerPool("write", 1, limits.waiting_writes, writes=True, idle_work=self._learn)
+        self.reads = WorkerPool("read", limits.searchers, limits.waiting_searches)
+        # a filter may scan the metadata of all items, and a measurement waits for the learner: other reads do not
+        self.slow_reads = WorkerPool("slow read", limits.searchers, limits.waiting_searches)
+        self._pools = (self.writes, self.reads, self.slow_reads)
+        self._row_s = 0.0  # seconds to learn from a row, the last time
         self._index: OnlineIndex | None = None
         self._state = "opening"
         self._tasks: list[asyncio.Task[None]] = []
         self.error: Exception | None = None
-        self.failed: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[], None] = lambda: None
 
     @property
     def state(self) -> str:
@@ -108,57 +95,42 @@ class Service:
     def index(self) -> OnlineIndex:
         """The index, once it is open."""
         if self._index is None:
-            raise self._not_there()
+            raise self._unavailable()
         return self._index
 
     def check_ready(self) -> None:
-        """Tell a client to come again, while the index cannot answer."""
+        """Raise `busy` while the index cannot be used."""
         if self._state != "ready":
-            raise self._not_there()
+            raise self._unavailable()
 
-    def _not_there(self) -> Problem:
+    def _unavailable(self) -> Problem:
         return busy(f"The index is {self._state}; try again soon.")
 
-    async def change(self, work: Work[Result], body: Body | None = None) -> Result:
-        """Have the index changed, one change after the other."""
-        return await self._run(self.writing, work, body)
+    async def write(self, work: Work[Result]) -> Result:
+        """Run a change of the index; changes run one after the other."""
+        return await self._run(self.writes, work)
 
-    async def search(self, work: Work[Result], body: Body | None = None, filtered: bool = False) -> Result:
-        """Have the index searched."""
-        return await self._run(self.filtering if filtered else self.searching, work, body)
+    async def read(self, work: Work[Result], slow: bool = False) -> Result:
+        """Run a read of the index; one that may take long is ``slow``, and does not hold up the others."""
+        return await self._run(self.slow_reads if slow else self.reads, work)
 
-    async def read(self, work: Work[Result], body: Body) -> Result:
-        """Have a body read: a small one here, a large one in a thread, so that nothing else waits for it."""
-        if len(body.data) <= _SMALL:
-            return work(self.index)
-        return await self._run(self.reading, work, body)
-
-    async def look(self, work: Work[Result]) -> Result:
-        """Have something read that takes no time to speak of."""
-        return await self._run(self.looking, work)
-
-    async def measure(self, work: Work[Result]) -> Result:
-        """Have something measured, which may wait for the learner."""
-        return await self._run(self.measuring, work)
-
-    async def _run(self, room: Room, work: Work[Result], body: Body | None = None) -> Result:
-        """Have work done; what was accepted before the service closes is still done."""
+    async def _run(self, pool: WorkerPool, work: Work[Result]) -> Result:
         index = self.index
-        return await room.run(lambda: work(index), self.limits.timeout_s, body)
+        return await pool.run(lambda: work(index), self.limits.timeout_s)
 
     def add(self, index: OnlineIndex, vectors: NDArray[np.float32], **more: Any) -> list[Key]:
-        """Add rows, as a change: all are stored, a piece of them is learned from, the rest when its turn comes."""
+        """Store rows and learn from a piece of them, as a write; the others are learned from between writes."""
         n, behind = len(vectors), index.behind
         if behind and behind + n > self.limits.rows:
             message = f"{behind:,} rows wait to be learned from; nothing was done with these {n:,}."
             raise busy(message, self._row_s * (behind + n - self.limits.rows))
-        # where rows wait already, a piece of these is next: whoever adds a few need not wait for it
+        # older rows are learned from first: while some wait, a small add should not wait for a whole piece of them
         keys = index.add(vectors, at_once=1 if behind else self.limits.piece, **more)
         self.metrics.rows.add(n)
         return keys
 
     def _learn(self) -> bool:
-        """Learn from a piece of what was stored; return whether more is left."""
+        """Learn from a piece of the stored rows; return whether more are left."""
         index, begin = self._index, time.perf_counter()
         if index is None or not index.behind:
             return False
@@ -168,7 +140,7 @@ class Service:
         return left > 0
 
     def stats(self, index: OnlineIndex) -> dict[str, Any]:
-        """Return the state of index and service in numbers."""
+        """Return the state of the index and of the service."""
         found = dict(index.stats())
         for name in _ERRORS:
             if found[name] is not None:
@@ -183,28 +155,28 @@ class Service:
         }
 
     def without_paths(self, message: str) -> str:
-        """Return a message without the folder that the index is in, which is no business of a client."""
+        """Return a message without the folder of the index: clients need not know it."""
         if self._index is None:
             return message
         folder = self._index.folder
         return message.replace(str(folder / DATABASE), "the index").replace(str(folder), "the index")
 
-    def waiting(self) -> dict[str, int]:
-        """Return how many requests are in each room."""
-        return {room.name: room.inside for room in self._rooms}
+    def queue_lengths(self) -> dict[str, int]:
+        """Return how many jobs run or wait in each pool."""
+        return {pool.name: pool.n_jobs for pool in self._pools}
 
     # From opening to closing
 
     async def start(self) -> None:
-        """Open the index in the background; until it is there, requests are told to come again."""
+        """Open the index in the background; until it is open, requests get 503."""
         self._tasks = [asyncio.create_task(self._open())]
 
     async def _open(self) -> None:
         try:
-            self._index = await asyncio.to_thread(self._opened)
+            self._index = await asyncio.to_thread(self._open_index)
         except Exception as error:
             self._state, self.error = "failed", error
-            self.failed()
+            self.on_failure()
             return
         if self._state == "opening":
             self._state = "ready"
@@ -212,8 +184,8 @@ class Service:
             if self._background is not None:
                 self._background.start(self)
 
-    def _opened(self) -> OnlineIndex:
-        """Open, learn again what a crash has lost, and have compiled what a search needs."""
+    def _open_index(self) -> OnlineIndex:
+        """Open the index, replay what a crash lost, and compile what a search needs."""
         begin = time.perf_counter()
         index = self._opening()
         try:
@@ -227,13 +199,13 @@ class Service:
         return index
 
     def begin_closing(self) -> None:
-        """Take no new requests, and end what would never end: streams of events."""
+        """Accept no new requests, and end the event streams, which never end by themselves."""
         if self._state in ("opening", "ready"):
             self._state = "closing"
         self.feed.close()
 
     async def stop(self) -> None:
-        """Finish the changes that were accepted, abandon reads that nobody waits for, close the index."""
+        """Finish accepted writes, abandon reads that are still running, close the index."""
         self.begin_closing()
         opening, *others = self._tasks
         await asyncio.wait([opening])
@@ -246,7 +218,14 @@ class Service:
     def _close(self) -> None:
         if self._background is not None:
             self._background.stop()
-        for room in self._rooms:
-            room.close()
+        for pool in self._pools:
+            pool.close()
         if self._index is not None:
             self._index.close()
+
+
+def service_of(request: Request) -> Service:
+    """Return the service of a request; raise `busy` while the index cannot be used."""
+    service: Service = request.app.state.service
+    service.check_ready()
+    return service

@@ -1,4 +1,4 @@
-"""Threads that work on the index, with a waiting room in front of them that is never larger than was said."""
+"""Worker threads with a bounded queue: every request that needs the index runs in one."""
 
 import asyncio
 import logging
@@ -11,54 +11,50 @@ from typing import Any, TypeVar
 
 from ..store.sqlite.deadline import deadline
 from .problems import Problem, busy
-from .request_bodies import Body
 
 Result = TypeVar("Result")
 
-_LOST = "Its result is lost; ask for less at a time."
-_MEMORY = 0.2  # how much the last job counts in the mean of their seconds
+_SMOOTHING = 0.2  # weight of the last job in the running mean of job times
 
 _log = logging.getLogger("mihash.service")
 
 
 class _Job:
-    """Something to do; what it holds is let go as soon as it is done or given up."""
+    """A function to call; it is released as soon as the job is done or cancelled, with all that it refers to."""
 
-    def __init__(self, work: Callable[[], Any], until: float | None) -> None:
+    def __init__(self, function: Callable[[], Any], stop_at: float | None) -> None:
         self.future: Future[Any] = Future()
-        self.work: Callable[[], Any] | None = work
-        self.until = until
-        self.future.add_done_callback(self._let_go)
+        self.function: Callable[[], Any] | None = function
+        self.stop_at = stop_at
+        self.future.add_done_callback(self._release)
 
-    def _let_go(self, _: "Future[Any]") -> None:
-        self.work = None
+    def _release(self, _: "Future[Any]") -> None:
+        self.function = None
 
 
-class Room:
-    """A few threads, and a limit on how much waits for them.
+class WorkerPool:
+    """A few threads and a queue of limited length.
 
     Parameters
     ----------
     name
-        What is waited for, as a client reads it.
+        What a job is called in messages and metrics, such as ``"write"``.
     n_threads
         How many jobs run at a time.
     n_waiting
-        How many wait; one more is refused as busy.
-    changes
-        Whether jobs change something: they are waited for at the end, where others are abandoned.
-    stops
-        Whether a job that takes too long is stopped; only those that just read may be.
-    between
-        A piece of long work, done after each job and while there is none; returns whether more of it is left. It
-        ends when the room is closed.
+        How many jobs may wait; one more is refused as busy.
+    writes
+        Whether jobs change the index. `close` waits for them; other jobs are stopped at their deadline, and
+        abandoned by `close`.
+    idle_work
+        Called after each job and while there is none; returns whether to call it again at once.
 
     Examples
     --------
-    >>> room = Room("search", n_threads=1, n_waiting=1)
-    >>> room.enter(lambda: 2 + 3).result()
+    >>> pool = WorkerPool("read", n_threads=1, n_waiting=1)
+    >>> pool.submit(lambda: 2 + 3).result()
     5
-    >>> room.close()
+    >>> pool.close()
     """
 
     def __init__(
@@ -66,77 +62,68 @@ class Room:
         name: str,
         n_threads: int,
         n_waiting: int,
-        changes: bool = False,
-        stops: bool = False,
-        between: Callable[[], bool] = lambda: False,
+        writes: bool = False,
+        idle_work: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._between = between
-        self.name, self._n_threads, self._most = name, n_threads, n_threads + n_waiting
-        self._changes, self._stops, self._closed = changes, stops, False
+        self.name, self._n_threads, self._capacity = name, n_threads, n_threads + n_waiting
+        self._writes, self._idle_work, self.closed = writes, idle_work, False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []  # of no executor: Python would wait for those when it exits
+        self._threads: list[threading.Thread] = []  # no executor: Python waits for its threads at exit
         self._lock = threading.Lock()
-        self._inside = 0
+        self.n_jobs = 0
+        """How many jobs run or wait."""
         self._mean_s = 0.0
 
-    @property
-    def inside(self) -> int:
-        """How many jobs run or wait."""
-        return self._inside
-
-    def enter(self, work: Callable[[], Result], timeout_s: float | None = None) -> "Future[Result]":
-        """Have a job done in its turn, or raise where too many wait."""
-        job = _Job(work, time.monotonic() + timeout_s if self._stops and timeout_s is not None else None)
+    def submit(self, function: Callable[[], Result], timeout_s: float | None = None) -> "Future[Result]":
+        """Queue a job; raise `busy` where the queue is full."""
+        job = _Job(function, None if self._writes or timeout_s is None else time.monotonic() + timeout_s)
         with self._lock:
-            if self._closed:
+            if self.closed:
                 raise busy("The service is closing.")
-            if self._inside >= self._most:
-                wait_s = self._mean_s * self._inside / self._n_threads
-                raise busy(f"Too many requests wait for a {self.name}; nothing was done with this one.", wait_s)
-            self._inside += 1
-            job.future.add_done_callback(self._left)
+            if self.n_jobs >= self._capacity:
+                wait_s = self._mean_s * self.n_jobs / self._n_threads
+                raise busy(f"The queue of {self.name}s is full; nothing was done with this request.", wait_s)
+            self.n_jobs += 1
+            job.future.add_done_callback(self._count_down)
             self._jobs.put(job)
-            if len(self._threads) < min(self._inside, self._n_threads):
-                name = f"mihash-{self.name}_{len(self._threads)}"
+            if len(self._threads) < min(self.n_jobs, self._n_threads):
+                name = f"mihash-{self.name}-{len(self._threads)}"
                 self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
                 self._threads[-1].start()
         return job.future
 
-    async def run(self, work: Callable[[], Result], timeout_s: float, body: Body | None = None) -> Result:
-        """Have a job done, and wait for it; one that has not begun in time is not done.
-
-        The body that it works on counts as held for as long as it does, even where nobody waits any more.
-        """
-        future = self.enter(work, timeout_s)
-        if body is not None:
-            body.needed_until(future)
+    async def run(self, function: Callable[[], Result], timeout_s: float) -> Result:
+        """Run a job and wait for it; one that has not begun in time is cancelled."""
+        future = self.submit(function, timeout_s)
         waiting = asyncio.wrap_future(future)
-        waiting.add_done_callback(_looked_at)
+        waiting.add_done_callback(_retrieve_error)
         done, _ = await asyncio.wait([waiting], timeout=timeout_s)
         if done:
             return waiting.result()
         if future.cancel():
-            raise Problem(
-                504, "timeout", f"The {self.name} did not begin within {timeout_s:g} s: nothing was done."
+            message = f"The {self.name} did not begin within {timeout_s:g} s: nothing was done."
+        elif self._writes:
+            message = f"The {self.name} took more than {timeout_s:g} s. It is still made."
+        else:
+            message = (
+                f"The {self.name} took more than {timeout_s:g} s. Its result is lost; ask for less at a time."
             )
-        still = "It is still made." if self._changes else _LOST
-        raise Problem(504, "timeout", f"The {self.name} took more than {timeout_s:g} s. {still}")
+        raise Problem(504, "timeout", message)
 
     def close(self) -> None:
-        """Take nothing more; finish changes that have entered, and abandon everything else."""
+        """Accept no more jobs; finish writes, abandon everything else."""
         with self._lock:
-            self._closed = True
-        if not self._changes:
-            while not self._jobs.empty():
-                try:
-                    job = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
-                if job is not None:
-                    job.future.cancel()
+            self.closed = True
+        while not self._writes:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is not None:
+                job.future.cancel()
         for _ in self._threads:
             self._jobs.put(None)
-        if self._changes:
+        if self._writes:
             for thread in self._threads:
                 thread.join()
 
@@ -150,43 +137,38 @@ class Room:
             else:
                 if job is None:
                     return
-                self._do(job)
-                del job  # its result is not kept while the next one is waited for
-            more = not self._closed and self._went_on()
+                self._run(job)
+                del job  # or its result would be kept until the next one comes
+            more = not self.closed and self._work_while_idle()
 
-    def _do(self, job: _Job) -> None:
-        work = job.work
-        if work is None or not job.future.set_running_or_notify_cancel():
+    def _run(self, job: _Job) -> None:
+        function = job.function
+        if function is None or not job.future.set_running_or_notify_cancel():
             return
+        begin = time.perf_counter()
         try:
-            with deadline(job.until):
-                result = self._timed(work)
-        except BaseException as error:  # as executors do: it is raised where the result is asked for
+            with deadline(job.stop_at):
+                result = function()
+        except BaseException as error:  # raised where the result is read, as executors do
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
+        seconds = time.perf_counter() - begin
+        self._mean_s += (seconds - self._mean_s) * (_SMOOTHING if self._mean_s else 1.0)
 
-    def _went_on(self) -> bool:
+    def _work_while_idle(self) -> bool:
         try:
-            return self._between()
+            return self._idle_work()
         except Exception:
-            _log.exception("what is done between two jobs has failed")
+            _log.exception("the work between two jobs failed")
             return False
 
-    def _timed(self, work: Callable[[], Result]) -> Result:
-        begin = time.perf_counter()
-        try:
-            return work()
-        finally:
-            seconds = time.perf_counter() - begin
-            self._mean_s += (seconds - self._mean_s) * (_MEMORY if self._mean_s else 1.0)
-
-    def _left(self, _: "Future[Any]") -> None:
+    def _count_down(self, _: "Future[Any]") -> None:
         with self._lock:
-            self._inside -= 1
+            self.n_jobs -= 1
 
 
-def _looked_at(future: "asyncio.Future[Any]") -> None:
-    """Say that an error was seen, also where nobody waits for it any more."""
+def _retrieve_error(future: "asyncio.Future[Any]") -> None:
+    """Read the error of a job that nobody waits for any more, or asyncio would log it as never retrieved."""
     if not future.cancelled():
         future.exception()
