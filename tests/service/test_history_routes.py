@@ -17,7 +17,7 @@ def index_of(served):
 
 def test_stats(served):
     found = served.get("/v1/stats").body
-    assert found.items() >= index_of(served).stats().items()
+    assert found.items() >= dict(index_of(served).stats()).items()
     assert found["seen"] == 600
     assert found["options"]["interval"] == 50
     assert found["uptime_s"] > 0

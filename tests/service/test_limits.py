@@ -289,8 +289,8 @@ def test_a_large_add_holds_nobody_up(running, monkeypatch):
     X, _ = rows(3000)
     with running(limits=Limits(piece=500, rows=3000)) as service:
         call, index = Caller(service).ready(), service.service.index
-        learn = index.learn
-        monkeypatch.setattr(index, "learn", lambda n: (time.sleep(0.3), learn(n))[1])
+        catch_up = index.catch_up
+        monkeypatch.setattr(index, "catch_up", lambda n: (time.sleep(0.3), catch_up(n))[1])
         answer = call.post(f"/v1/items?features={D}", X.tobytes(), kind=FLOATS)
         assert answer.body == {"added": 3000, "first": 0, "last": 2999, "items": 3000}
         assert call("DELETE", "/v1/items/5").status == 200

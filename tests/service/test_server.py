@@ -96,16 +96,16 @@ def test_what_was_accepted_is_finished(running):
 def test_the_end_comes_between_two_pieces_of_a_large_add(running, monkeypatch):
     """What is stored is acknowledged; what was not learned from it yet is learned after the next start."""
     X, _ = rows(5000)
-    learn = mihash.OnlineIndex.learn
+    catch_up = mihash.OnlineIndex.catch_up
 
     def learn_at_the_end(index, n=None):
         while not service.service.writes.closed:
             time.sleep(0.01)
-        return learn(index, n)
+        return catch_up(index, n)
 
-    monkeypatch.setattr(mihash.OnlineIndex, "learn", learn_at_the_end)  # or it may have learned all by then
     with running(limits=Limits(piece=50)) as service:
         call = Caller(service).ready()
+        monkeypatch.setattr(mihash.OnlineIndex, "catch_up", learn_at_the_end)  # or it may have learned all by then
         answer = call.post("/v1/items?features=8", X.tobytes(), kind="application/octet-stream")
         assert answer.body["added"] == 5000
         assert service.service.index.behind == 4950

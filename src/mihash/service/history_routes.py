@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
-from ..index.options import RELATIVE_THETA
+from ..trigger import Trigger, TriggerUpdate
 from .openapi import route_responses
 from .problems import Problem
 from .responses import respond, to_json
@@ -40,14 +40,17 @@ async def quality(request: Request, query: Annotated[HistoryQuery, Query()]) -> 
 
     def work(index: OnlineIndex) -> bytes:
         checks = index.history(after=query.after, limit=query.limit)
-        return to_json({"points": [_point(each, index.options.theta) for each in checks]})
+        return to_json({"points": [_point(each, index.options.trigger) for each in checks]})
 
     return respond(await service_of(request).read(work))
 
 
-def _point(check: Any, theta: float | None) -> dict[str, Any]:
-    if theta is None and check["snapshot"] is not None:
-        theta = RELATIVE_THETA * check["snapshot"]
+def _point(check: Any, trigger: Trigger) -> dict[str, Any]:
+    theta: float | None = float("-inf")
+    if isinstance(trigger, TriggerUpdate):
+        theta = trigger.theta
+        if trigger.relative:
+            theta = None if check["snapshot"] is None else theta * check["snapshot"]
     return {name: theta if name == "theta" else check[name] for name in QualityPoint.model_fields}
 
 

@@ -84,15 +84,38 @@ def _search(
     key: Key | None,
     options: SearchOptions,
 ) -> bytes:
+    limits, extra, rescore = service.limits, 0, options.rescore
     if vectors is None:
-        assert key is not None
-        item = index.get(key)
-        vectors, key = item.vector[None], item.key
-    check_width(index, vectors, service.limits.features)
-    _check_size(len(vectors), len(index), options, service.limits)
-    response = _response(index, vectors, key, options, service.limits)
+        item = index.get(key)  # type: ignore[arg-type]
+        vectors, key, extra = item.vector[None], item.key, 1  # it finds itself, and is left out
+        rescore += int(rescore > 0)
+    check_width(index, vectors, limits.features)
+    _check_size(len(vectors), len(index), options, limits)
+    hits = index.search(vectors, options.k + extra, where=options.where, rescore=rescore, radius=options.radius)
+    if options.radius is not None and sum(map(len, hits.keys)) > limits.results:
+        raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
+    results: list[dict[str, Any]] = [
+        {"keys": keys.tolist(), "distances": distances.tolist()}
+        for keys, distances in zip(hits.keys, hits.distances, strict=True)
+    ]
+    if extra:
+        results = [_without(key, results[0], options.k if options.radius is None else None)]
+    if options.metadata:
+        found = [each for result in results for each in result["keys"]]
+        metadata = iter(index.metadata(found, limits.answer_metadata))
+        for result in results:
+            result["metadata"] = list(islice(metadata, len(result["keys"])))
+    response: dict[str, Any] = {"version": hits.version if hits.version >= 0 else None, "results": results}
+    if hits.missing:
+        response["missing_shards"] = list(hits.missing)
     service.metrics.queries.add(len(vectors))
     return to_json(response)
+
+
+def _without(key: Key | None, result: dict[str, Any], k: int | None) -> dict[str, Any]:
+    """Return a result without an item, and at most k others."""
+    rows = [row for row, each in enumerate(result["keys"]) if each != key][:k]
+    return {name: [values[row] for row in rows] for name, values in result.items()}
 
 
 def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Limits) -> None:
@@ -107,26 +130,3 @@ def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Li
     if n_pairs > limits.compared:
         part = max(1, limits.compared // n_items)
         raise invalid(f"{n_queries:,} queries are too many for {n_items:,} items: ask in parts of {part:,}.")
-
-
-def _response(
-    index: OnlineIndex, vectors: NDArray[np.float32], own: Key | None, options: SearchOptions, limits: Limits
-) -> dict[str, Any]:
-    extra = int(own is not None)  # a stored item finds itself, and is left out
-    rescore = options.rescore + extra if options.rescore else 0
-    hits = index.search(vectors, k=options.k + extra, where=options.where, rescore=rescore, radius=options.radius)
-    if options.radius is not None and sum(len(keys) for keys in hits.keys) > limits.results:
-        raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
-    results: list[dict[str, Any]] = []
-    for keys, distances in zip(hits.keys, hits.distances, strict=True):
-        found = list(zip(keys.tolist(), distances.tolist(), strict=True))
-        if own is not None:
-            found = [pair for pair in found if pair[0] != own][: options.k if options.radius is None else None]
-        results.append({"keys": [key for key, _ in found], "distances": [distance for _, distance in found]})
-    if options.metadata:
-        keys_found = [key for result in results for key in result["keys"]]
-        metadata = iter(index.metadata(keys_found, limits.answer_metadata))
-        for result in results:
-            result["metadata"] = list(islice(metadata, len(result["keys"])))
-    response = {"version": hits.version if hits.version >= 0 else None, "results": results}
-    return response | ({"missing_shards": list(hits.missing)} if hits.missing else {})

@@ -16,7 +16,7 @@ from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
 from .limits import Limits
-from .service import Background, Service
+from .service import Background, Service, check_token
 from .timeouts import ClientTimeouts
 
 _KEEP_ALIVE_S = 30
@@ -30,15 +30,7 @@ def read_token(file: Path) -> str:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"The token cannot be read from {file}: {error}.") from error
-    return _check_token(token, str(file))
-
-
-def _check_token(token: str, place: str) -> str:
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise InvalidInput(
-            f"{place} must hold a token of printable ASCII characters, such as openssl rand -hex 32 prints."
-        )
-    return token
+    return check_token(token, str(file))
 
 
 def bind(host: str, port: int, token: str | None) -> socket.socket:
@@ -64,20 +56,9 @@ def bind(host: str, port: int, token: str | None) -> socket.socket:
 class _Server(uvicorn.Server):
     """A server that announces its address, closes slow clients, and tells the service when it begins to stop."""
 
-    def __init__(
-        self,
-        opening: Callable[[], OnlineIndex],
-        host: str,
-        port: int,
-        limits: Limits | None,
-        token: str | None,
-        background: Background | None,
-        cors_origins: Sequence[str],
-        announce: Callable[[str], None],
-    ) -> None:
-        token = None if token is None else _check_token(token, "`token`")
-        self.service = service = Service(opening, limits, token, background, cors_origins)
-        self._socket, self._announce = bind(host, port, token), announce
+    def __init__(self, service: Service, host: str, port: int, announce: Callable[[str], None]) -> None:
+        self.service, self._announce = service, announce
+        self._socket = bind(host, port, service.token)
         self._timeouts = ClientTimeouts(service.limits)
         super().__init__(
             uvicorn.Config(
@@ -176,13 +157,14 @@ def serve(
     announce
         Called with the URL, once the server listens.
     """
-    _Server(opening, host, port, limits, token, background, cors_origins, announce).run_until_stopped()
+    service = Service(opening, limits, token, background, cors_origins)
+    _Server(service, host, port, announce).run_until_stopped()
 
 
 class Running:
     """A service in a thread of this process, for the duration of a ``with`` block.
 
-    The parameters are those of `serve`.
+    The parameters are those of `serve`; the port is a free one by default.
 
     Examples
     --------
@@ -198,21 +180,12 @@ class Running:
     """
 
     def __init__(
-        self,
-        opening: Callable[[], OnlineIndex],
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        limits: Limits | None = None,
-        token: str | None = None,
-        background: Background | None = None,
-        cors_origins: Sequence[str] = (),
+        self, opening: Callable[[], OnlineIndex], host: str = "127.0.0.1", port: int = 0, **options: Any
     ) -> None:
+        self.service = Service(opening, **options)
         self._listens = threading.Event()
-        self._server = _Server(
-            opening, host, port, limits, token, background, cors_origins, lambda _: self._listens.set()
-        )
-        self.service, self.url = self._server.service, self._server.url
+        self._server = _Server(self.service, host, port, lambda _: self._listens.set())
+        self.url = self._server.url
         self._thread = threading.Thread(target=self._run, name="mihash-service", daemon=True)
         self.error: BaseException | None = None
 

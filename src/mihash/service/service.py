@@ -1,10 +1,10 @@
 """The service behind the routes: one index, the worker pools that use it, and its life from opening to closing."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -70,6 +70,7 @@ class Service:
     ) -> None:
         self._opening, self._background = opening, background
         self.limits = limits = limits or Limits()
+        token = None if token is None else check_token(token, "`token`")
         self.token, self.cors = token, Cors(cors_origins)
         if self.cors.allows_all and token is None:
             raise InvalidInput("`cors_origins` may be '*' only with a token: give `token`, or name the origins.")
@@ -150,7 +151,7 @@ class Service:
             "behind": index.behind,
             "uptime_s": round(self.metrics.uptime_s, 3),
             "rates": self.metrics.rates(),
-            "options": asdict(index.options),
+            "options": json.loads(index.options.to_text()),
             "note": None if self._background is None else self._background.note,
         }
 
@@ -222,6 +223,15 @@ class Service:
             pool.close()
         if self._index is not None:
             self._index.close()
+
+
+def check_token(token: str, place: str) -> str:
+    """Return a token that can stand in a header."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput(
+            f"{place} must hold a token of printable ASCII characters, such as openssl rand -hex 32 prints."
+        )
+    return token
 
 
 def service_of(request: Request) -> Service:
