@@ -218,29 +218,19 @@ def _distance(query: NDArray[np.float32], vector: NDArray[np.float32], metric: s
 
 def _check_learner(index: OnlineIndex, twin: Twin) -> int:
     """Compare the mapping, the learner's whole state, every decision and every version, to the last bit."""
-    if not twin.stream.started:
+    if twin.loop.accepted is None:
         return 0
-    if index.current.fingerprint != twin.stream.current.fingerprint:
+    if index.current.fingerprint != twin.loop.current.fingerprint:
         raise Failure("The current mapping is not that of an uninterrupted run.")
-    assert index._journal.known is not None
-    mine, other = index._journal.known.state(), twin.stream.state()
+    assert index._history.known is not None
+    mine, other = index._history.known.state(), twin.loop.state()
     if saved.dump(mine) != saved.dump(other):
         parts = [name for name in other if saved.dump({"": mine[name]}) != saved.dump({"": other[name]})]
         raise Failure(f"The learner's state is not that of an uninterrupted run: {', '.join(parts)}.")
     history = index.history()
     names = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
     found = [tuple(each[name] for name in names) for each in history]
-    expected = [
-        (
-            event.number,
-            event.kind,
-            event.seen,
-            event.mapping is not None,
-            *(_number(value) for value in (event.decision.gain, event.decision.current, event.decision.snapshot)),
-            event.decision.reason,
-        )
-        for event in twin.events
-    ]
+    expected = [tuple(check[name] for name in names) for check in twin.checks]
     if found != expected:
         pairs = zip([*found, *_rest(expected, found)], [*expected, *_rest(found, expected)], strict=True)
         first = next(pair for pair in pairs if pair[0] != pair[1])
@@ -261,11 +251,6 @@ def _check_learner(index: OnlineIndex, twin: Twin) -> int:
 
 def _rest(longer: list[Any], shorter: list[Any]) -> list[Any]:
     return [None] * max(0, len(longer) - len(shorter))
-
-
-def _number(value: float) -> float | None:
-    """Return what SQLite gives back for a number."""
-    return None if np.isnan(value) else value
 
 
 def _check_published(index: OnlineIndex, model: Model, twin: Twin) -> int:

@@ -177,7 +177,7 @@ class _Watched(Writer):
         """What goes on now."""
         shared = self._shared
         change = shared.begun > shared.ended
-        return ("change",) * change + ("rehash",) * bool(shared.index._rehashing.busy) + ("search",)
+        return ("change",) * change + ("rehash",) * bool(shared.index._builder.busy) + ("search",)
 
 
 class _Patient(Searcher):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import mihash
 from mihash.index import history as journal
 from mihash.index.options import Options
-from mihash.loop.loop import Stream
+from mihash.loop.loop import Loop
 from mihash.store import edition
 from mihash.store.sqlite import segments, verification
 from mihash.store.sqlite import sqlite_table as sqlite
@@ -58,11 +58,11 @@ class Configuration:
         """Make the index."""
         return mihash.OnlineIndex.create(folder, **self.all_options)
 
-    def stream(self) -> Stream:
+    def loop(self) -> Loop:
         """Make what learns in such an index, by itself."""
         chosen = {name: value for name, value in self.all_options.items() if name != "dtype"}
         named = {name: chosen.pop(name, None) for name in ("n_bits", "learner", "trigger")}
-        return Options.chosen(**named, **chosen).make_stream()
+        return Options.chosen(**named, **chosen).make_loop()
 
     def stored(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return vectors as the index gives them back."""

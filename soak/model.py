@@ -1,4 +1,4 @@
-"""What an index should hold: a plain dictionary of its items, and a stream that was never interrupted."""
+"""What an index should hold: a plain dictionary of its items, and a loop that was never interrupted."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mihash.loop.loop import Event
+from mihash.loop.decisions import Check
 from mihash.mapping import HashMapping
 
 from .configurations import Configuration
@@ -86,29 +86,31 @@ class Twin:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self.stream = configuration.stream()
-        self.events: list[Event] = []
+        self.loop = configuration.loop()
+        self.checks: list[Check] = []
+        self.mappings: dict[int, HashMapping] = {}  # the accepted ones, by version
         self.pinned: int | None = None  # the version that was rolled back to
-
-    @property
-    def mappings(self) -> dict[int, HashMapping]:
-        """The accepted mappings by version."""
-        return {event.number: event.mapping for event in self.events if event.mapping is not None}
 
     @property
     def n_requests(self) -> int:
         """How often a rehash was asked for."""
-        return sum(event.kind == "request" for event in self.events)
+        return sum(check.kind == "request" for check in self.checks)
 
     def apply(self, what: "Operation") -> None:
         """Do an operation."""
         if what.name in ("add", "update"):
             assert what.X is not None
             if len(what.X) and (what.y is not None or self.configuration.labels is None):
-                self.events += self.stream.feed(*self.stream.check(self.configuration.stored(what.X), what.y))
+                rows = self.loop.check(self.configuration.stored(what.X), what.y)
+                self.loop.feed(*rows, notify=self._note)
         elif what.name == "rehash":
-            self.events.append(self.stream.request())
+            self.loop.request(notify=self._note)
         if what.name == "rollback":
             self.pinned = what.version(list(self.mappings))
         elif what.name in ("resume", "rehash"):
             self.pinned = None
+
+    def _note(self, check: Check, mapping: HashMapping | None, _branch: int) -> None:
+        self.checks.append(check)
+        if mapping is not None:
+            self.mappings[check.number] = mapping

@@ -55,7 +55,7 @@ def test_fit_forgets_and_repeats():
 def test_a_handful_is_learned_from_too():
     few = HashEncoder(16).fit(X[:100], y[:100])
     assert few.mapping_.fingerprint != HashEncoder(16, learner="lsh").fit(X[:100]).mapping_.fingerprint
-    assert few._stream.seen >= 1000
+    assert few._loop.seen >= 1000
 
 
 def test_in_a_pipeline_under_a_search():

@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import validation
 from .codes import unpack
 from .errors import InvalidInput
-from .index.options import Options, default_trigger
-from .loop.loop import Stream
+from .index.options import Options
+from .loop.loop import Loop
 from .mapping import HashMapping
 
 _ENOUGH = 1000
-_NEVER = 2**62  # no table, so nothing to decide on
 
 
 class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,7 +101,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from more examples, one pass in their order."""
-        first = not hasattr(self, "_stream")
+        first = not hasattr(self, "_loop")
         vectors = validate_data(self, X, dtype=np.float32, reset=first)
         check_consistent_length(vectors, y)
         if first:
@@ -130,16 +129,15 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, random: Any) -> None:
         validation.integer("n_passes", self.n_passes, minimum=1)
-        self._stream: Stream = Options(
+        self._loop: Loop = Options(
             n_bits=self.n_bits,
             learner=self.learner,
             metric=self.metric,
             normalize=self.normalize,
-            trigger=default_trigger(_NEVER),
             reservoir_size=self.reservoir_size,
             seed=int(random.randint(2**31 - 1)),
             parameters=self.parameters or {},
-        ).make_stream()
+        ).make_loop(learn_only=True)
         self._numbers: dict[Any, int] = {}  # of the names of classes
         self._named: bool | None = None
 
@@ -150,13 +148,12 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 kinds = ("names", "integers") if named else ("integers", "names")
                 raise InvalidInput(f"`y` must be of one kind in all calls; got {kinds[0]} after {kinds[1]}.")
             labels = self._numbered(labels) if named else labels
-        examples = self._stream.check(vectors, labels)
+        examples = self._loop.check(vectors, labels)
         if labels is not None:
             self._named = named
-        for _ in self._stream.feed(*examples):
-            pass
-        if self._stream.failure is not None:
-            raise InvalidInput(self._stream.failure)
+        self._loop.feed(*examples)
+        if self._loop.failure is not None:
+            raise InvalidInput(self._loop.failure)
 
     def _numbered(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return names of classes as numbers, the same ones for every call."""
@@ -167,7 +164,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([self._numbers.setdefault(name, len(self._numbers)) for name in names], dtype=np.int64)
 
     def _learned(self) -> Self:
-        self.mapping_: HashMapping = self._stream.current
+        self.mapping_: HashMapping = self._loop.current
         return self
 
 

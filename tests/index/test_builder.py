@@ -77,7 +77,7 @@ def test_nothing_is_built_after_a_pause_that_came_while_the_build_waited_for_its
         index.add(X)
         index.wait()
         before = index.version
-        building = index._rehashing.building = WatchedLock()
+        building = index._builder.building = WatchedLock()
         with building.lock:  # as while the index is compacted
             index.rehash()
             assert building.awaited.wait(60)

@@ -31,7 +31,7 @@ def left_behind(tmp_path):
     index.rehash()
     index.add(*rows(450, seed=2))
     index.wait()
-    history, mapping = index.history(), index._journal.stream._accepted
+    history, mapping = index.history(), index._history.loop.accepted
     shutil.copytree(tmp_path / "made", tmp_path / "moved")
     index.close()
     return tmp_path / "moved", history, mapping
@@ -39,7 +39,7 @@ def left_behind(tmp_path):
 
 def reopened(folder):
     index = mihash.OnlineIndex.open(folder)
-    return index, index._journal.stream  # the replay
+    return index, index._history.loop  # the replay
 
 
 def test_the_log_is_followed_by_a_trigger_that_would_decide_otherwise(left_behind, monkeypatch):
@@ -53,9 +53,9 @@ def test_the_log_is_followed_by_a_trigger_that_would_decide_otherwise(left_behin
         return Decision(not decision.update, decision.gain, "on another machine")
 
     monkeypatch.setattr(loop, "decide", contrary)
-    index, stream = reopened(folder)
+    index, learned = reopened(folder)
     with index:
-        assert stream._accepted == mapping
+        assert learned.accepted == mapping
         assert index.history() == history
         index.add(*rows(300, seed=3))
         later = index.history()
@@ -72,11 +72,11 @@ def test_the_normalisation_is_that_of_the_stored_version(left_behind, monkeypatc
         "fit_normalization",
         lambda X, metric: replace(found := fit_normalization(X, metric), mean=found.mean * np.float32(1.0001)),
     )
-    index, stream = reopened(folder)
+    index, learned = reopened(folder)
     with index:
         stored = index._table.mapping_of(history[-1]["number"] if history[-1]["accepted"] else index.version)
-        assert np.array_equal(stream._normalization.mean, stored.mean)
-        assert stream._accepted == mapping
+        assert np.array_equal(learned.normalization.mean, stored.mean)
+        assert learned.accepted == mapping
 
 
 def test_where_learning_comes_to_another_point_it_goes_on_behind_the_log(left_behind, monkeypatch):

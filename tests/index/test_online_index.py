@@ -114,7 +114,7 @@ def test_without_close_everything_acknowledged_is_there(folder, tmp_path):
     index.rehash()
     index.add(X[700:1100])
     index.delete([3, 5])
-    index._rehashing.stop()
+    index._builder.stop()
     shutil.copytree(folder, tmp_path / "crashed")  # as a kill would leave it: a log, no checkpoint
     expected, fingerprint = decisions(index), index.current.fingerprint
     index.close()
@@ -144,14 +144,14 @@ def test_learning_in_pieces_is_learning(folder, tmp_path, monkeypatch):
         assert index.search(X[999:1000], k=1, rescore=1000).keys.tolist() == [[999]]
         index.add(X[1000:1050], at_once=10)
         index.add(X[1050:], y[1050:], at_once=1)
-        assert (index.seen, index.behind) == (311, 1189)
-        assert index.catch_up(0) == 1189
-        index._rehashing.stop()
+        assert (index.seen, index.behind) == (311, 1139)  # without the rows that are not learned from
+        assert index.catch_up(0) == 1139
+        index._builder.stop()
         shutil.copytree(folder, tmp_path / "crashed")
-        assert index.catch_up(600) == 589
+        assert index.catch_up(600) == 539
         shutil.copytree(folder, tmp_path / "later")
-        assert index.catch_up(100) == 489  # the rows without labels among them
-        assert index.seen == 1000
+        assert index.catch_up(100) == 439
+        assert index.seen == 1011
     for name in ("crashed", "later", "index"):
         with mihash.OnlineIndex.open(tmp_path / name) as again:
             assert again.current.fingerprint == fingerprint
@@ -417,7 +417,7 @@ def test_a_rehash_that_failed_does_not_happen_later(folder, monkeypatch):
         index.add(X)
         before = decisions(index)
         with monkeypatch.context() as patched:
-            patched.setattr(journal.Journal, "_write", fail)
+            patched.setattr(journal.History, "_write", fail)
             with pytest.raises(StoreError, match="I/O error"):
                 index.rehash()
         index.stats()  # writes decisions that are only in memory
@@ -844,15 +844,15 @@ def test_a_full_disk_after_the_rows_were_stored_is_a_warning(folder, monkeypatch
     X, y = stream(600)
     with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index:
         index.add(X[:300], y[:300])
-        flush = journal.Journal.flush
+        flush = journal.History.flush
 
         def full(_):
             raise StoreError("The disk is full.")
 
-        monkeypatch.setattr(journal.Journal, "flush", full)
+        monkeypatch.setattr(journal.History, "flush", full)
         with pytest.warns(RuntimeWarning, match="rows are stored"):
             index.add(X[300:], y[300:])
-        monkeypatch.setattr(journal.Journal, "flush", flush)
+        monkeypatch.setattr(journal.History, "flush", flush)
         assert len(index) == 600
         fingerprint = index.current.fingerprint
         index.wait()

@@ -67,9 +67,8 @@ def test_of_an_index(tmp_path, options):
         decisions = index.history()
         measured = [each for each in decisions if each["kind"] == "trigger" and each["accepted"]]
         for each in [index.distances(row["number"]) for row in decisions if row["accepted"]]:
-            assert each.sample == len(X) // index._journal.stream.learner.block_size * (
-                index._journal.stream.learner.block_size
-            )
+            block = index._history.loop.learner.block_size
+            assert each.sample == len(X) // block * block
             assert each.neighbors.sum() == pytest.approx(1)
             assert each.others.sum() == pytest.approx(1)
         first, last = index.distances(0), index.distances(measured[-1]["number"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.errors import InvalidInput, NotReady
+from mihash.errors import InvalidInput, NotReady, Renamed
 from mihash.mapping import LinearMapping
 
 DATA = mihash.datasets.digits()
@@ -136,11 +136,11 @@ def test_mappings_that_do_not_fit_are_refused(tmp_path):
         with pytest.raises(InvalidInput, match="learns its mapping with mihash"):
             index.offer(linear(0))
     with pytest.raises(NotReady, match="no mapping yet"):
-        mihash.online.Given(8).start(4)
+        mihash.online.ExternalMapping(8).start(4)
 
 
 def test_in_memory_the_trigger_decides_too():
-    learner = mihash.online.Given(16)
+    learner = mihash.online.ExternalMapping(16)
     learner.give(linear(0))
     system = mihash.OnlineHashing(learner, mihash.TriggerUpdate(0.01))
     system.feed(X[:1000], Y[:1000])
@@ -148,3 +148,8 @@ def test_in_memory_the_trigger_decides_too():
     learner.give(MAKERS["linear"]())
     system.feed(X[1000:1200], Y[1000:1200])
     assert system.updates == 2
+
+
+def test_the_earlier_name_says_the_new_one():
+    with pytest.raises(Renamed, match="ExternalMapping"):
+        _ = mihash.online.Given

@@ -2,6 +2,8 @@ import copy
 import os
 import subprocess
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +11,13 @@ import pytest
 import mihash
 from checks import clusters
 from mihash import state
-from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
+from mihash.errors import CorruptStore, InvalidInput, NotReady, Renamed, StoreError, UnknownName
 from mihash.mapping import LinearMapping
 from mihash.neighbors import WithinDistance
 
 X, y = clusters(n=2000)
 INFINITY = float("inf")
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def loop(trigger=None, **options):
@@ -37,7 +40,8 @@ def test_updates_are_counted_with_the_initial_table(trigger, updates):
     assert system.updates == 0
     system.feed(X, y)
     assert system.updates == updates
-    assert len(system.history) == 2000 // trigger.interval
+    assert [check.kind for check in system.history()] == ["start"] + ["trigger"] * (2000 // trigger.interval)
+    assert sum(check.accepted for check in system.history()) == updates
 
 
 def test_a_stream_without_labels_moves_from_the_first_block_on():
@@ -50,8 +54,9 @@ def test_a_stream_without_labels_moves_from_the_first_block_on():
 def test_the_first_check_may_find_a_mapping_that_has_not_moved(labels):
     system = loop(mihash.FixedRate(1))
     system.feed(X[:50], None if labels is None else labels[:50])
-    assert not system.history[0].decision.update  # the first example meets an empty reservoir
-    assert "not moved" in system.history[0].decision.reason
+    first = system.history()[1]
+    assert not first.accepted  # the first example meets an empty reservoir
+    assert "not moved" in first.reason
     assert system.updates < 51
 
 
@@ -83,7 +88,7 @@ def test_decisions_are_those_of_the_trigger_alone():
             system.feed(X[part], None if labels is None else labels[part])
             if before is None:
                 continue
-            decision = system.history[-1].decision
+            decision = system.history()[-1].decision
             rule = system.reservoir.neighborhood if labels is None else None
             expected = system.trigger.decide(
                 system.current, before, system.reservoir.X, system.reservoir.y, neighbors=rule
@@ -103,25 +108,23 @@ def test_decisions_in_mid_block_are_those_of_the_trigger_alone():
             snapshot = system.snapshot
             if before is None:
                 continue
-            waiting = system._learning._waiting
-            reservoir = system.reservoir if waiting is None else system._learning._ahead(*waiting)[1]
+            _, reservoir = system._loop._at(system._loop.queue.due)
             rule = reservoir.neighborhood if labels is None else None
             expected = system.trigger.decide(system.current, before, reservoir.X, reservoir.y, neighbors=rule)
-            assert system.history[-1].decision.gain == pytest.approx(expected.gain, abs=1e-12)
+            assert system.history()[-1].gain == pytest.approx(expected.gain, abs=1e-12)
 
 
 def test_a_check_in_mid_block_sees_every_example():
     system = loop(mihash.TriggerUpdate(0, 30))
     system.feed(X[:130], y[:130])
-    assert [check.seen for check in system.history] == [30, 60, 90, 120]
+    assert [check.seen for check in system.history()] == [0, 30, 60, 90, 120]
     shorter = loop(mihash.TriggerUpdate(INFINITY, 30))
     shorter.feed(X[:120], y[:120])
     reference = loop(mihash.TriggerUpdate(INFINITY, 1000))
     reference.feed(X[:120], y[:120])
     assert shorter.current == reference.current
-    decision = shorter.history[-1].decision
-    _, reservoir = reference._learning._ahead(*reference._learning._waiting)
-    assert decision.current == pytest.approx(
+    _, reservoir = reference._loop._at(20)
+    assert shorter.history()[-1].current == pytest.approx(
         mihash.quality(reference.current.encode(reservoir.X), reservoir.y, 16)
     )
 
@@ -131,13 +134,14 @@ def test_queries_are_encoded_with_the_snapshot():
     system.table.add(X[:300])
     system.feed(X, y)
     assert system.current != system.snapshot
-    keys, distances = system.search(X[:5], k=1)
+    keys, distances = system.search(X[:5], k=1)[:2]
     assert (distances == 0).all()
     codes = system.snapshot.encode(X[:300])
     assert (codes[keys[:, 0]] == codes[:5]).all()
-    system.update()
+    system.rehash()
     assert system.snapshot == system.current
     assert system.updates == 2
+    assert system.search(X[:1]).version == system.history()[-1].number
     assert (system.table.codes == system.current.encode(X[:300])).all()
 
 
@@ -146,15 +150,16 @@ def test_items_may_be_stored_at_any_time():
     system.table.add(X[:100])
     system.feed(X[:1000], y[:1000])
     system.table.add(X[100:200])
-    keys, _ = system.search(X[150:151], k=200)
+    keys = system.search(X[150:151], k=200).keys
     assert sorted(keys[0]) == list(range(200))
     assert np.array_equal(system.table.codes, system.snapshot.encode(X[:200]))
 
 
 def test_search_before_anything_is_stored():
     system = loop()
-    keys, distances = system.search(X[:3])
+    keys, distances, version = system.search(X[:3])[:3]
     assert keys.shape == distances.shape == (3, 0)
+    assert version == -1
     system.feed(X[:10], y[:10])
     assert system.search(X[:3])[0].shape == (3, 0)
     with pytest.raises(NotReady):
@@ -164,7 +169,7 @@ def test_search_before_anything_is_stored():
 def test_search_before_anything_is_fed():
     system = loop()
     system.table.add(X[:50])
-    keys, distances = system.search(X[:3], k=2)
+    keys, distances = system.search(X[:3], k=2)[:2]
     assert keys.shape == (3, 2)
     assert (distances[:, 0] == 0).all()
     assert system.updates == 1
@@ -246,7 +251,7 @@ def test_one_class_so_far_is_no_error():
     system = loop()
     system.feed(X[:500], np.zeros(500, dtype=int))
     assert system.updates == 1
-    assert all(check.decision.gain == 0 for check in system.history)
+    assert all(check.gain == 0 for check in system.history()[1:])
     system.feed(X[500:], y[500:])
     assert system.updates > 1
 
@@ -277,16 +282,64 @@ def test_reading_changes_nothing():
 
 
 def test_save_and_load_keep_the_table_and_the_triggers(tmp_path):
-    for trigger in (mihash.TriggerUpdate(-INFINITY, 60), mihash.FixedRate(70)):
-        system = loop(trigger)
+    for trigger in (mihash.TriggerUpdate(-INFINITY, 60), mihash.FixedRate(70), None):
+        system = mihash.OnlineHashing(mihash.online.MIHash(16), trigger, 100)
         system.table.add(X[:20], [f"key {i}" for i in range(20)])
         system.feed(X[:333], y[:333])
         system.save(tmp_path / "loop")
         again = mihash.OnlineHashing.load(tmp_path / "loop")
         assert again.trigger == trigger
-        assert np.array_equal(again.search(X[:5])[0], system.search(X[:5])[0])
+        assert np.array_equal(again.search(X[:5]).keys, system.search(X[:5]).keys)
+        assert again.search(X[:5]).version == system.search(X[:5]).version
+        assert again.history() == system.history()
         assert repr(again) == repr(system)
         assert again.current == system.current
+
+
+def test_a_file_of_0_1_is_read():
+    system = mihash.OnlineHashing.load(FIXTURES / "loop-0.1.mihash")
+    assert (system.seen, system.updates) == (230, 4)
+    found = [(check.number, check.seen, check.accepted) for check in system.history()]
+    assert found == [(0, 0, True), (1, 50, True), (2, 100, True), (3, 150, False), (4, 200, False), (5, 230, True)]
+    assert system.history()[1].gain == 0.5123089285665124
+    assert system.snapshot.fingerprint == "5cd41583cfafba44f78696ed296bab20"
+    system.feed(np.ones((20, 4)), [0] * 20)
+    system.rehash()
+    assert [(check.number, check.seen) for check in system.history()[-2:]] == [(6, 250), (7, 250)]
+    assert system.updates == 5 + system.history()[-2].accepted
+
+
+@pytest.mark.parametrize("n", [5, 130])
+def test_a_layout_of_0_1_continues_to_the_same_bits(n, tmp_path):
+    system, whole = loop(), loop()
+    system.feed(X[:n], y[:n])
+    system.save(tmp_path / "loop")
+    found = state.read(tmp_path / "loop")
+    earlier = {name: found["loop"][name] for name in ("learning", "gauge")}
+    earlier |= {name: found[name] for name in ("trigger", "table", "updates")}
+    earlier["snapshot"] = found["loop"]["accepted"]
+    earlier["history"] = [[check.seen, asdict(check.decision)] for check in system.history()[1:]]
+    state.write(tmp_path / "earlier", earlier)
+    again = mihash.OnlineHashing.load(tmp_path / "earlier")
+    again.feed(X[n:], y[n:])
+    whole.feed(X, y)
+    assert again.current == whole.current
+    assert again.history() == whole.history()
+
+
+def test_learning_without_a_trigger():
+    system, other = mihash.OnlineHashing(mihash.online.MIHash(16, whiten=None), None, 100), loop()
+    system.feed(X, y)
+    other.feed(X, y)
+    assert system.current == other.current != system.snapshot
+    assert system.updates == len(system.history()) == 1
+    system.rehash()
+    assert system.snapshot == system.current
+
+
+def test_the_seed_is_given_by_name():
+    with pytest.raises(TypeError):
+        mihash.OnlineHashing(mihash.online.LSH(8), mihash.FixedRate(), 100, None, 3)
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -366,8 +419,8 @@ def test_a_learner_may_force_updates_at_its_start(trigger, updates):
             system.feed(X[start : start + size], y[start : start + size])
             start += size
         assert system.updates == updates
-        assert [check.seen for check in system.history][:2] == [50, 100]
-        assert "asks for it" in system.history[0].decision.reason
+        assert [check.seen for check in system.history()][:3] == [0, 50, 100]
+        assert "asks for it" in system.history()[1].reason
 
 
 class EagerAndStill(Eager):
@@ -381,15 +434,13 @@ def test_a_mapping_that_has_not_moved_is_not_taken_by_force():
     system = loop(mihash.FixedRate(100), learner=EagerAndStill())
     system.feed(X[:200], y[:200])
     assert system.updates == 1
-    assert all("not moved" in check.decision.reason for check in system.history)
+    assert all("not moved" in check.reason for check in system.history()[1:])
 
 
 def test_the_first_rows_may_wait_without_labels():
     for _ in range(20):
         system = loop()
         system.feed(X[:5])
-        del system._learning.reservoir._y  # nothing of an empty reservoir is looked at
-        system._learning.reservoir._y = None
         system.feed(X[5:10])
         with pytest.raises(InvalidInput, match="began without labels"):
             system.feed(X[10:12], y[10:12])
@@ -465,12 +516,12 @@ def test_an_update_that_fails_loses_and_doubles_nothing():
         system.feed(X[50:400], y[50:400])
     assert system.seen == 400  # nothing is lost: what was not learned from waits
     assert system.updates == 1
-    assert not system.history
+    assert len(system.history()) == 1
     system.feed(X[400:], y[400:])
     assert system.current == plain.current
     assert system.snapshot == plain.snapshot
     assert system.updates == plain.updates  # the update that failed was made when the stream went on
-    assert repr(system.history) == repr(plain.history)
+    assert system.history() == plain.history()
 
 
 def test_rows_that_wait_are_not_the_callers():
@@ -496,12 +547,16 @@ def test_the_initial_table_counts_as_soon_as_something_is_stored():
     assert system.updates == 1
 
 
-def test_an_update_by_hand_is_in_the_history():
+def test_a_rehash_by_hand_is_in_the_history():
     system = loop(mihash.TriggerUpdate(INFINITY))
     system.feed(X[:150], y[:150])
-    system.update()
-    assert system.history[-1].decision.reason == "requested by update()"
+    system.rehash()
+    last = system.history()[-1]
+    assert (last.kind, last.seen, last.accepted, last.reason) == ("request", 150, True, "requested by rehash()")
     assert system.snapshot == system.current
+    with pytest.raises(Renamed, match=r"OnlineHashing\.rehash"):
+        system.update()
+    assert not hasattr(system, "update")
 
 
 def test_an_unknown_learner_is_named(tmp_path):

@@ -187,5 +187,5 @@ def test_a_look_ahead_never_draws_anchors():
     X, y = stream(400)
     system = mihash.OnlineHashing(OKH(8, n_anchors=20, warm_up=130), mihash.FixedRate(10), 50)
     system.feed(X, y)
-    assert all(not check.decision.update for check in system.history if check.seen < 200)
+    assert not any(check.accepted for check in system.history() if 0 < check.seen < 200)
     assert system.current.arrays()["anchors"].shape == (20, X.shape[1])

@@ -31,7 +31,7 @@ def test_a_branch_is_the_loop_under_its_trigger(name):
             codes = [system.snapshot.encode(X) for X in (SPLIT.X_query, SPLIT.X_base)]
             precisions.append(mihash.mean_average_precision(*codes, SPLIT.relevant, 16))
         assert branch.updates == system.updates
-        assert branch.updated_at[1:] == [check.seen for check in system.history if check.decision.update]
+        assert branch.updated_at == [check.seen for check in system.history() if check.accepted]
         assert branch.snapshot == system.snapshot
         assert np.allclose(branch.precisions, precisions, atol=1e-12)
         assert branch.area == pytest.approx(np.mean(precisions))

@@ -48,7 +48,7 @@ def history(
 
     validation.integer("last", last, minimum=0)
     with open_index(path, True, ray) as index:
-        found = [each for each in index.history() if everything or each["accepted"]]
+        found = [dict(each) for each in index.history() if everything or each["accepted"]]
     shown = found[-last:] if last else found
     if as_json:
         for each in shown:

@@ -10,7 +10,7 @@ from ..store.table import DurableTable
 _AGAIN_S = 5.0
 
 
-class Rehashing:
+class Builder:
     """A thread that builds what waits, so that queries and additions go on meanwhile.
 
     Parameters
@@ -113,7 +113,7 @@ class Rehashing:
         return True
 
 
-def _work(reference: "weakref.ref[Rehashing]") -> None:
+def _work(reference: "weakref.ref[Builder]") -> None:
     while True:
         owner = reference()
         if owner is None or not owner._turn():

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, NotReady, StoreError
 from ..loop.label_names import LabelNames
-from ..loop.loop import Stream
+from ..loop.loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
 from ..store.table import DurableTable
 from ..trigger import Decision
-from .builder import Rehashing
-from .history import Journal
+from .builder import Builder
+from .history import History
 from .options import Options
 
 STORED = "The rows are stored; what was learned from them was not, and will be learned again"
@@ -43,13 +43,13 @@ class IndexControl:
             if text is None:
                 raise StoreError(f"{table.database.folder} holds a hash table, not an index.")
             self._options = Options.from_text(text)
-            self._journal = Journal(table, self._options)
-            self._rehashing = Rehashing(table, bool(table.setting("paused")))
+            self._history = History(table, self._options)
+            self._builder = Builder(table, bool(table.setting("paused")))
             if not self.read_only:
                 if table.last >= 0 and table.edition is None:
                     self._build_first()
                 elif table.waiting() is not None:
-                    self._rehashing.notice()
+                    self._builder.notice()
         except BaseException:
             table.close()
             raise
@@ -62,12 +62,12 @@ class IndexControl:
     @property
     def behind(self) -> int:
         """How many rows are stored and not learned from yet."""
-        return self._journal.n_behind
+        return self._history.behind
 
     @property
     def seen(self) -> int | None:
         """How many examples were learned from; None where this process has not learned."""
-        return self._journal.seen
+        return self._history.seen
 
     @property
     def version(self) -> int | None:
@@ -92,10 +92,10 @@ class IndexControl:
     def current(self) -> HashMapping:
         """The mapping after every example so far."""
         with self._writing:
-            stream = self._ready()
-            if not stream.started:
+            loop = self._ready()
+            if loop.accepted is None:
                 raise NotReady("The dimension is not known yet: add vectors first.")
-            return stream.current
+            return loop.current
 
     def catch_up(self, n: int | None = None) -> int:
         """Learn from rows that are stored and not learned from yet, the oldest first; return how many are left.
@@ -122,27 +122,27 @@ class IndexControl:
         n = None if n is None else validation.integer("n", n, minimum=0)
         with self._writing:
             self._ready()
-            with self._journal.consistent():
+            with self._history.consistent():
                 self._learn(n)
-            return self._journal.n_behind
+            return self._history.behind
 
     def rehash(self) -> None:
         """Accept the current mapping now, whatever the trigger would say; its codes are made in the background."""
         with self._writing:
-            stream = self._ready()
-            if not stream.started:
+            loop = self._ready()
+            if loop.accepted is None:
                 raise NotReady("There is nothing to rehash: add vectors first.")
-            with self._table.database.lock, self._journal.consistent(), self._table.loaded_again():
+            with self._table.database.lock, self._history.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
-                    self._journal.request()
+                    self._history.request()
                     write_settings(connection, paused=0)
                 self._set_paused(False)
-                self._rehashing.notice()
+                self._builder.notice()
 
     def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
         """Give an index that was created with a mapping as its learner another mapping.
 
-        The trigger compares both on the sample of the stream. Where it says yes, codes are made in the background;
+        The trigger compares both on the sample of the loop. Where it says yes, codes are made in the background;
         where it says no, the table stays, and the trigger looks at the mapping again with the rows to come.
 
         Parameters
@@ -167,12 +167,12 @@ class IndexControl:
         with self._writing:
             self._ready()
             refusals = InvalidInput, NotReady
-            with self._table.database.lock, self._journal.consistent(*refusals), self._table.loaded_again():
+            with self._table.database.lock, self._history.consistent(*refusals), self._table.loaded_again():
                 with self._table.database.write() as connection:
-                    event = self._journal.offer(connection, mapping, bool(force))
-                if event.mapping is not None:
-                    self._rehashing.notice()
-            return event.decision
+                    check = self._history.offer(connection, mapping, bool(force))
+                if check.accepted:
+                    self._builder.notice()
+            return check.decision
 
     def pause(self) -> None:
         """Build no new version until `resume`; learning and decisions go on. A reopened index stays paused."""
@@ -191,43 +191,43 @@ class IndexControl:
         """
         with self._writing:
             stopped = self._ready().failure is not None
-            with self._journal.consistent(), self._table.loaded_again():
+            with self._history.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
                     if stopped:
-                        self._journal.restart(connection)
+                        self._history.restart(connection)
                     write_settings(connection, paused=0)
                     propose_newest(connection, self._table.setting("published"))
                 self._set_paused(False)
             if self._table.waiting() is not None:
-                self._rehashing.notice()
+                self._builder.notice()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no version is being built; return False where the timeout came first."""
-        return self._rehashing.wait(timeout)
+        return self._builder.wait(timeout)
 
     def rollback(self, version: int) -> None:
         """Answer with an earlier version from now on, and build no other until `resume` or `rehash`."""
         number = validation.integer("version", version, minimum=0)
         self._table.mapping_of(number)
         self.pause()
-        with self._rehashing.building:
+        with self._builder.building:
             if self.version != number:
                 self._table.build(number)
 
-    def _ready(self) -> Stream:
+    def _ready(self) -> Loop:
         """Return the learner's state after the newest row, where this process may write."""
         if self._closed:
             raise NotReady("The index is closed.")
         if self.read_only:
             raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
-        fresh = self._journal.known is None
-        stream = self._journal.stream
+        fresh = self._history.known is None
+        loop = self._history.loop
         if fresh and self._table.edition is not None and self._table.waiting() is not None:
-            self._rehashing.notice()
-        return stream
+            self._builder.notice()
+        return loop
 
     def _checked_labels(
-        self, stream: Stream, vectors: NDArray[np.float32], y: ArrayLike | None
+        self, loop: Loop, vectors: NDArray[np.float32], y: ArrayLike | None
     ) -> NDArray[Any] | None:
         """Return the labels as numbers, checked against those before; new class names are stored."""
         if not len(vectors):
@@ -235,7 +235,7 @@ class IndexControl:
         begun, labelled = self._table.last >= 0, self._table.label_kind is not None
         if y is None:
             if not begun:
-                stream.check(vectors, None)
+                loop.check(vectors, None)
             return None
         if begun and not labelled:
             raise InvalidInput(
@@ -244,7 +244,7 @@ class IndexControl:
             )
         names = self._class_names()
         labels: NDArray[Any] = validation.labels("y", names.codes(y), len(vectors))
-        checked = stream.check(vectors, labels)[1]
+        checked = loop.check(vectors, labels)[1]
         known = len(names.names)
         names.keep()
         if len(names.names) > known:  # committed before the rows: a name without rows does no harm
@@ -264,14 +264,17 @@ class IndexControl:
     def _learn(self, n: int | None = None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""
         try:
-            for _ in self._journal.learn(n):
-                if self._table.edition is None:
-                    self._build_first()
-                else:
-                    self._rehashing.notice()
+            self._history.learn(n, self._build)
         except StoreError as error:
-            self._journal.forget()
+            self._history.forget()
             warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=3)
+
+    def _build(self) -> None:
+        """Build the accepted mapping: the first at once, others in the background."""
+        if self._table.edition is None:
+            self._build_first()
+        else:
+            self._builder.notice()
 
     def _build_first(self) -> None:
         """Build the first version at once: queries must not wait for it."""
@@ -285,7 +288,7 @@ class IndexControl:
         if self.read_only:
             return
         try:
-            self._journal.flush()
+            self._history.flush()
             self._unwritten = None
         except CorruptStore:
             raise
@@ -296,6 +299,6 @@ class IndexControl:
         """Take over a pause, or its end, once that is committed."""
         self._table.settled(paused=int(paused))
         if paused:
-            self._rehashing.pause()
+            self._builder.pause()
         else:
-            self._rehashing.resume()
+            self._builder.resume()

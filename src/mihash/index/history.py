@@ -1,162 +1,148 @@
-"""What an index has learned, on the disk: decisions, checkpoints, and the stream that they lead to.
+"""The history of an index on the disk: its decisions, its checkpoints, and the loop that they lead to.
 
-The rows are the truth; the learner's state is a function of them. So a checkpoint is only a place to begin from:
+The rows are the truth; the state of the loop is a function of them. A checkpoint is only a place to begin from:
 the newest one is read, and the rows after it are learned from once more.
 """
 
 import sqlite3
 import warnings
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from dataclasses import replace
+from itertools import starmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import state as saved
 from ..errors import CorruptStore, MIHashError
-from ..loop.loop import Event, Stream
+from ..loop.decisions import Check
+from ..loop.loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.seals import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
 from ..store.table import DurableTable
-from ..trigger import Decision
 from .options import Options
 
 CHECKPOINT_ROWS = 16_384
 _KEPT = 2
-
-Labels = NDArray[Any] | None
-
-
-class _Rows(NamedTuple):
-    """Rows that are stored and were not learned from yet, and the number of the last one."""
-
-    vectors: NDArray[np.float32]
-    labels: Labels
-    last: int
-
-    def split(self, n: int) -> "tuple[_Rows, _Rows | None]":
-        """Return the first n rows, and the others if there are any."""
-        left = len(self.vectors) - n
-        if left <= 0:
-            return self, None
-        head, tail = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
-        return _Rows(self.vectors[:n], head, self.last - left), _Rows(self.vectors[n:], tail, self.last)
+_STORED = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
 
 
-class Journal:
-    """The stream of an index, with its decisions and checkpoints.
+class History:
+    """The loop of an index, with its decisions and checkpoints on the disk.
 
     Parameters
     ----------
     table
         The hash table whose rows are the stream.
     options
-        What the index was made with.
+        The options of the index.
+
+    Attributes
+    ----------
+    seen
+        How many examples were learned from when the last call ended; None while the loop was not read.
+    behind
+        How many rows were left for later then.
     """
 
     def __init__(self, table: DurableTable, options: Options) -> None:
         self._table, self._options = table, options
-        self._lock = table.database.lock  # one lock for all that is written: no order to get wrong
-        self._stream: Stream | None = None
-        self._pending: list[Event] = []
-        self._learned = 0  # rows since the last checkpoint
-        self._through = -1  # the last row that was learned from, or passed over
-        self._seen = 0  # examples, up to the last call that has ended
-        self._behind: deque[_Rows] = deque()
-        self.n_behind = 0  # rows in it
+        self._lock = table.database.lock  # one lock for all writes, so there is no order to get wrong
+        self._loop: Loop | None = None
+        self._pending: list[tuple[Check, HashMapping | None]] = []  # checks that are not stored yet
+        self._checkpointed = -1  # the last row before the newest checkpoint
+        self.seen: int | None = None
+        self.behind = 0
 
     @property
-    def known(self) -> Stream | None:
-        """The stream, None while it was not read."""
-        return self._stream
+    def known(self) -> Loop | None:
+        """The loop, None while it was not read."""
+        return self._loop
 
     @property
-    def seen(self) -> int | None:
-        """How many examples were learned from when the last call ended; None while that was not read."""
-        return None if self._stream is None else self._seen
-
-    @property
-    def stream(self) -> Stream:
-        """The stream after every row that is stored and not kept for later, read from the disk where need be."""
+    def loop(self) -> Loop:
+        """The loop after every stored row that was not left for later; the first call reads it from the disk."""
         with self._lock:
-            if self._stream is None:
+            if self._loop is None:
                 self._pending.clear()
-                stream = self._restored()
-                self._replay(stream)
-                self._stream, self._seen = stream, stream.seen
+                loop = self._restored()
+                self._replay(loop)
+                self._loop = loop
+                self._count()
                 self.flush()
-            return self._stream
+            return self._loop
 
-    def keep(self, vectors: NDArray[np.float32], labels: Labels) -> None:
-        """Have the newest stored rows learned from, in their turn; a crash before is one before a checkpoint."""
-        if len(vectors):
-            self._behind.append(_Rows(vectors, labels, self._table.last))
-            self.n_behind += len(vectors)
+    @property
+    def _through(self) -> int:
+        """The last row that was learned from, or needs not be."""
+        assert self._loop is not None
+        return self._loop.queue.through if self._loop.queue.later else self._table.last
 
-    def learn(self, n: int | None = None) -> Iterator[None]:
-        """Learn from rows that were kept, the oldest first, pausing where a mapping was accepted and written down.
+    def _count(self) -> None:
+        assert self._loop is not None
+        self.seen, self.behind = self._loop.seen, self._loop.queue.later
 
-        From all of them, or from n.
+    def put(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
+        """Queue the newest stored rows for `learn`; after a crash they are read from the disk.
+
+        In an index with labels, rows without are not learned from.
         """
-        stream = self.stream
-        left = self.n_behind if n is None else min(n, self.n_behind)
-        while left > 0 and self._behind:
-            rows, rest = self._behind.popleft().split(left)
-            if rest is not None:
-                self._behind.appendleft(rest)
-            left -= len(rows.vectors)
-            yield from self._learn(stream, rows)
-            self.n_behind -= len(rows.vectors)
-        if self._learned >= CHECKPOINT_ROWS:
+        if labels is not None or self._table.label_kind is None:
+            self.loop.put(vectors, labels, self._table.last)
+            self.behind = self.loop.queue.later
+
+    def learn(self, n: int | None = None, accepted: Callable[[], None] = lambda: None) -> None:
+        """Learn from the next n rows of the queue, by default from all; call ``accepted`` for each new version."""
+        loop = self.loop
+        healthy = loop.failure is None
+
+        def write(check: Check, mapping: HashMapping | None, branch: int) -> None:
+            self._note(check, mapping, branch)
+            if mapping is not None:
+                self.flush()
+                accepted()
+
+        loop.learn(n, write)
+        self._count()
+        if healthy and loop.failure is not None:
+            reason = f"The rows are stored, but learning has stopped: {loop.failure}"
+            warnings.warn(reason, RuntimeWarning, stacklevel=4)
+        if self._through - self._checkpointed >= CHECKPOINT_ROWS:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)
 
-    def _learn(self, stream: Stream, rows: _Rows) -> Iterator[None]:
-        self._through = rows.last
-        if rows.labels is None and self._table.label_kind is not None:
-            return
-        healthy = stream.failure is None
-        for event in stream.feed(rows.vectors, rows.labels):
-            self._pending.append(event)
-            if event.mapping is not None:
-                self.flush()
-                yield
-        if healthy and stream.failure is not None:
-            reason = f"The rows are stored, but learning has stopped: {stream.failure}"
-            warnings.warn(reason, RuntimeWarning, stacklevel=5)
-        self._learned += len(rows.vectors)
-        self._seen = stream.seen
+    def _note(self, check: Check, mapping: HashMapping | None, _branch: int) -> None:
+        self._pending.append((check, mapping))
 
     def begin(self, mapping: HashMapping) -> None:
-        """Have an empty index begin with a mapping from elsewhere, and write that down."""
-        self.stream.begin(mapping)
+        """Let an empty index begin with a mapping that was learned elsewhere, and store that."""
+        self.loop.begin(mapping)
         with self._table.database.write() as connection:
             self.checkpoint(connection)
 
-    def offer(self, connection: sqlite3.Connection, mapping: HashMapping, force: bool) -> Event:
-        """Have a mapping from elsewhere decided on; write down the decision and where a replay begins after it."""
-        event = self.stream.offer(mapping, force)
-        self._pending.append(event)
+    def offer(self, connection: sqlite3.Connection, mapping: HashMapping, force: bool) -> Check:
+        """Decide on a mapping that was learned elsewhere; store the decision, and a checkpoint after it."""
+        check = self.loop.offer(mapping, force, self._note)
         self.checkpoint(connection)
-        return event
+        return check
 
     def restart(self, connection: sqlite3.Connection) -> None:
-        """Begin learning anew where it has stopped, with the rows to come; a replay begins here."""
-        fresh = self._options.make_stream()
-        fresh.succeed(self.stream)
-        self._stream = fresh
+        """Learn anew, from the rows to come, where learning has stopped; store a checkpoint."""
+        fresh = self._options.make_loop()
+        fresh.succeed(self.loop)
+        self._loop = fresh
         self.checkpoint(connection)
 
     def request(self) -> None:
-        """Accept the current mapping, and write that down."""
-        self._pending.append(self.stream.request())
+        """Accept the current mapping, and store that."""
+        self.loop.request(notify=self._note)
         self.flush()
 
     def flush(self) -> None:
-        """Write decisions that are only in memory; a crash before would make them again in a replay."""
+        """Store decisions that are only in memory; after a crash before that, a replay makes them again."""
         with self._lock:
             written = list(self._pending)
             if written:
@@ -165,40 +151,40 @@ class Journal:
                 del self._pending[: len(written)]  # others may have come meanwhile
 
     def checkpoint(self, connection: sqlite3.Connection, kept: int = _KEPT) -> None:
-        """Store the learner's state inside a transaction, so that a replay begins here; keep so many of them."""
-        if self._stream is None:
+        """Store the state of the loop inside a transaction, so that a replay begins here; keep the newest ones."""
+        if self._loop is None:
             return
         written = list(self._pending)
         self._write(connection, written)
         del self._pending[: len(written)]
         self._table.store_codes(connection)
-        if self._through >= 0 or self._stream.begun:
-            state = saved.dump(self._stream.state() | {"through": self._through})
-            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (self._through, state))
+        through = self._through
+        if through >= 0 or self._loop.learner.n_features is not None:
+            state = saved.dump(self._loop.state() | {"through": through})
+            connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?)", (through, state))
             connection.execute(
                 "DELETE FROM checkpoint WHERE through NOT IN "
                 "(SELECT through FROM checkpoint ORDER BY through DESC LIMIT ?)",
                 (kept,),
             )
             self._table.tidy(connection)
-        self._learned = 0
+        self._checkpointed = through
 
     def forget(self) -> None:
-        """Have the stream read again from the disk at the next need, with the rows that were kept.
+        """Read the loop again from the disk at the next need, with the rows that waited.
 
-        Decisions that were not written go with it: a replay makes them again, but for those of a call that failed.
+        Decisions that were not stored are lost: a replay makes them again, but for those of a call that failed.
         """
         with self._lock:
-            self._stream = None
+            self._loop = self.seen = None
             self._pending.clear()
-            self._behind.clear()
-            self.n_behind = 0
+            self.behind = 0
 
     @contextmanager
     def consistent(self, *refusals: type[MIHashError]) -> Iterator[None]:
-        """Forget the stream in memory where a change is interrupted; the next one reads it from the disk.
+        """Forget the loop in memory if a change is interrupted; the next change reads it from the disk.
 
-        With one of ``refusals``, which come before anything is stored, nothing has changed.
+        An error among ``refusals`` is raised before anything is stored, so nothing has changed.
         """
         try:
             yield
@@ -208,27 +194,16 @@ class Journal:
             self.forget()
             raise
 
-    def decisions(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return decisions that are written down, in order, with what became of their versions.
+    def checks(self, after: int | None = None, limit: int | None = None) -> list[Check]:
+        """Return stored decisions in order, with the status of their versions.
 
         Those that follow number ``after``, at most ``limit``; without ``after``, the newest.
         """
-        order = "DESC" if after is None else "ASC"
-        query = (
-            "SELECT d.number, d.kind, d.seen, d.accepted, d.gain, d.current, d.snapshot, d.reason, d.at, "
-            "v.status, v.items, v.seconds FROM decision d LEFT JOIN version v USING (number) "
-            f"WHERE d.number > ? ORDER BY d.number {order} LIMIT ?"
-        )
         with self._table.database.read() as connection:
-            cursor = connection.execute(query, (-1 if after is None else after, -1 if limit is None else limit))
-            names = [each[0] for each in cursor.description]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor]
-            if rows:
-                ends = sorted((rows[0]["number"], rows[-1]["number"]))
-                check_seals(connection, "decision", *ends)
-                check_seals(connection, "version", *ends)
-        rows = rows[::-1] if after is None else rows
-        return [row | {"accepted": bool(row["accepted"])} for row in rows]
+            found = _read(connection, -1 if after is None else after, limit, newest=after is None)
+            if found:
+                check_seals(connection, "version", found[0].number, found[-1].number)
+        return found
 
     def verify(self) -> int:
         """Return how many checkpoints there are, or raise where one is damaged."""
@@ -241,84 +216,84 @@ class Journal:
                     raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
         return len(states)
 
-    def _write(self, connection: sqlite3.Connection, events: list[Event]) -> None:
+    def _write(self, connection: sqlite3.Connection, checks: list[tuple[Check, HashMapping | None]]) -> None:
         (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
-        for event in events:
-            if event.number <= known:
+        for check, mapping in checks:
+            if check.number <= known:
                 continue
-            decision, accepted = event.decision, event.mapping is not None
-            about = (event.number, event.kind, event.seen, accepted)
-            qualities = (decision.gain, decision.current, decision.snapshot)
-            connection.execute(
-                "INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*about, *qualities, decision.reason, now()),
-            )
-            seal_rows(connection, "decision", [event.number])
-            if event.mapping is not None:
-                propose(connection, event.number, event.mapping)
+            values = [check[name] for name in _STORED]
+            connection.execute(f"INSERT INTO decision VALUES ({'?, ' * len(values)}?)", (*values, now()))
+            seal_rows(connection, "decision", [check.number])
+            if mapping is not None:
+                propose(connection, check.number, mapping)
 
-    def _restored(self) -> Stream:
-        """Return the stream of the newest checkpoint that can be read; without one it begins at the first row."""
+    def _restored(self) -> Loop:
+        """Return the loop of the newest checkpoint that can be read; without one it begins at the first row."""
         with self._table.database.read() as connection:
             rows = connection.execute("SELECT through, state FROM checkpoint ORDER BY through DESC").fetchall()
         for through, state in rows:
-            stream = self._options.make_stream()
+            loop = self._options.make_loop()
             try:
                 found = saved.load(state)
                 if found.pop("through", through) != through:
                     raise CorruptStore("It was taken at another row.")
-                stream.restore(found)
+                loop.restore(found)
             except MIHashError as error:
                 warnings.warn(
                     f"The checkpoint at row {through} is passed over: {error}", RuntimeWarning, stacklevel=4
                 )
                 continue
-            self._through, self._learned = through, 0
-            return stream
+            loop.queue.through = self._checkpointed = through
+            return loop
         if rows and self._table.purged:
             raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")
-        self._through, self._learned = -1, 0
-        return self._options.make_stream()
+        self._checkpointed = -1
+        return self._options.make_loop()
 
-    def _replay(self, stream: Stream) -> None:
-        """Learn from the rows after the checkpoint; what was decided on them is read from the log."""
-        kind = self._table.label_kind
-        log = self._log(stream.n_events)
-        stream.follow(event for event in log if event.mapping is not None or not event.decision.update)
-        asked = [event.seen for event in log if event.kind == "request"]
-        for segment in self._table.rows_after(self._through):
-            self._through = int(segment.ids[-1])
-            if kind is not None and segment.labels is None:
+    def _replay(self, loop: Loop) -> None:
+        """Learn from the rows after the checkpoint; stored decisions are read, not made again."""
+        log = self._log(loop.n_checks)
+        loop.follow((check, mapping) for check, mapping in log if mapping is not None or not check.accepted)
+        requests = [check.seen for check, _ in log if check.kind == "request"]
+        for segment in self._table.rows_after(self._checkpointed):
+            if segment.labels is None and self._table.label_kind is not None:
                 continue
-            X, y = segment.features, segment.labels
-            while len(X):
-                n = min(len(X), max(0, asked[0] - stream.seen)) if asked else len(X)
-                if n:
-                    self._pending.extend(stream.feed(X[:n], None if y is None else y[:n]))
-                    X, y = X[n:], None if y is None else y[n:]
-                else:
-                    self._pending.append(stream.request())
-                    asked.pop(0)
-            self._learned += len(segment)
-        self._pending.extend(stream.request() for _ in asked)
+            loop.put(segment.features, segment.labels, int(segment.ids[-1]))
+            while requests and requests[0] <= loop.seen + loop.queue.later:
+                loop.learn(requests.pop(0) - loop.seen, self._note)
+                loop.request(notify=self._note)
+            loop.learn(notify=self._note)
+        for _ in requests:
+            loop.request(notify=self._note)
 
-    def _log(self, first: int) -> list[Event]:
+    def _log(self, first: int) -> list[tuple[Check, HashMapping | None]]:
         """Return the decisions from number ``first`` on, each with the mapping of its version.
 
         Mappings before the oldest checkpoint may be dropped. Where no checkpoint can be read, these decisions are
         made again.
         """
-        query = (
-            "SELECT number, kind, seen, accepted, reason, gain, current, snapshot FROM decision "
-            "WHERE number >= ? ORDER BY number"
-        )
-        events = []
         with self._table.database.read() as connection:
             check_seals(connection, "decision", first)
             kept = kept_mappings(connection)
-            for number, kind, seen, accepted, reason, *qualities in connection.execute(query, (first,)).fetchall():
-                gain, current, snapshot = (float("nan") if each is None else each for each in qualities)
-                decision = Decision(bool(accepted), gain, reason, current, snapshot)
-                mapping = mapping_of(connection, number) if number in kept else None
-                events.append(Event(number, kind, seen, decision, mapping))
-        return events
+            return [
+                (check, mapping_of(connection, check.number) if check.number in kept else None)
+                for check in _read(connection, first - 1)
+            ]
+
+
+def _read(
+    connection: sqlite3.Connection, after: int, limit: int | None = None, newest: bool = False
+) -> list[Check]:
+    """Return stored decisions after a number, in order: at most ``limit``, the first or the newest ones."""
+    query = (
+        f"SELECT {', '.join('d.' + name for name in _STORED)}, d.at, v.status, v.items, v.seconds "
+        "FROM decision d LEFT JOIN version v USING (number) "
+        f"WHERE d.number > ? ORDER BY d.number {'DESC' if newest else 'ASC'} LIMIT ?"
+    )
+    rows = connection.execute(query, (after, -1 if limit is None else limit)).fetchall()
+    checks = [
+        replace(check, accepted=bool(check.accepted)) for check in starmap(Check, rows[::-1] if newest else rows)
+    ]
+    if checks:
+        check_seals(connection, "decision", checks[0].number, checks[-1].number)
+    return checks

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import InvalidInput, Renamed, StoreError, UnknownName
+from ..loop.decisions import Check
 from ..loop.distances import Distances
 from ..mapping import HashMapping
 from ..online import OnlineLearner
@@ -112,7 +113,7 @@ class OnlineIndex(IndexControl):
         about = {"options": options.to_text(), "created": now(), "mihash": _version()}
         index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
-            index._journal.begin(learner)
+            index._history.begin(learner)
         return index
 
     @classmethod
@@ -179,12 +180,12 @@ class OnlineIndex(IndexControl):
             at_once = validation.integer("at_once", at_once, minimum=1)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
         with self._writing:
-            stream = self._ready()
+            loop = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
-            labels = self._checked_labels(stream, vectors, y)
-            with self._journal.consistent(InvalidInput):
+            labels = self._checked_labels(loop, vectors, y)
+            with self._history.consistent(InvalidInput):
                 names, stored = self._table.add(vectors, keys, labels, metadata, source)
-                self._journal.keep(stored, labels)
+                self._history.put(stored, labels)
                 self._learn(at_once)
             return names
 
@@ -198,12 +199,12 @@ class OnlineIndex(IndexControl):
         """
         X, y, keys, metadata = _rows(X, y, keys, metadata)
         with self._writing:
-            stream = self._ready()
+            loop = self._ready()
             vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
-            labels = self._checked_labels(stream, vectors, y)
-            with self._journal.consistent(InvalidInput, UnknownName):
+            labels = self._checked_labels(loop, vectors, y)
+            with self._history.consistent(InvalidInput, UnknownName):
                 _, stored = self._table.update(keys, vectors, labels, metadata)
-                self._journal.keep(stored, labels)
+                self._history.put(stored, labels)
                 self._learn()
 
     def delete(self, keys: ArrayLike | Key) -> int:
@@ -311,7 +312,7 @@ class OnlineIndex(IndexControl):
     def stats(self) -> Stats:
         """Return the state of the index in numbers."""
         self._write_decisions()
-        table, options, stream = self._table, self._options, self._journal.known
+        table, options, loop = self._table, self._options, self._history.known
         edition = table.edition
         with table.database.read() as connection:
             check_seals(connection, "version")
@@ -334,17 +335,17 @@ class OnlineIndex(IndexControl):
             version=None if edition is None else edition.version,
             decisions=decisions,
             updates=updates,
-            rehashing=self._rehashing.busy,
+            rehashing=self._builder.busy,
             paused=bool(table.setting("paused")),
-            rehash_error=None if self._rehashing.error is None else str(self._rehashing.error),
-            learning_error=None if stream is None else stream.trouble,
+            rehash_error=None if self._builder.error is None else str(self._builder.error),
+            learning_error=None if loop is None else loop.trouble,
             write_error=None if self._unwritten is None else str(self._unwritten),
             sqlite=sqlite3.sqlite_version,
             warning=degenerate_codes(**codes) if codes else None,
             **({"bytes_on_disk": size} | about),
         )
 
-    def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
         """Return the decisions that are written down, with what became of the versions that they led to.
 
         After a crash, `catch_up` or the next change makes the decisions since the last accepted mapping again.
@@ -361,7 +362,7 @@ class OnlineIndex(IndexControl):
         if limit is not None:
             limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
         self._write_decisions()
-        return self._journal.decisions(after, limit)
+        return self._history.checks(after, limit)
 
     def versions(self) -> list[dict[str, Any]]:
         """Return the versions that have answered queries, in order, and what each took to make.
@@ -378,9 +379,9 @@ class OnlineIndex(IndexControl):
         """
         number = None if version is None else validation.integer("version", version, minimum=0, maximum=2**62)
         with self._writing:
-            stream = self._ready()
+            loop = self._ready()
             mapping = self.current if number is None else self._table.mapping_of(number)
-            sampled = stream.sampled()
+            sampled = loop.sampled()
         return sampled(mapping)._replace(version=number)
 
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int = 100, seed: int = 0) -> Recall:
@@ -392,22 +393,22 @@ class OnlineIndex(IndexControl):
 
         Returns how much was checked; raises `CorruptStore` with everything that is wrong.
         """
-        return self._table.verify() | {"checkpoints": self._journal.verify()}
+        return self._table.verify() | {"checkpoints": self._history.verify()}
 
     def compact(self) -> None:
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
-        with self._writing, self._rehashing.building:
+        with self._writing, self._builder.building:
             self._ready()
-            with self._journal.consistent(), self._table.database.lock, self._table.loaded_again():
+            with self._history.consistent(), self._table.database.lock, self._table.loaded_again():
                 self._learn()  # from the rows to be purged, too
                 with self._table.database.write() as connection:
-                    self._journal.checkpoint(connection, kept=1)  # older ones would need the purged rows
+                    self._history.checkpoint(connection, kept=1)  # older ones would need the purged rows
                     fresh = self._table.compact(connection)
                 self._table.compacted(fresh)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
-        self._journal.flush()
+        self._history.flush()
         self._table.backup(Path(path))
 
     def close(self) -> None:
@@ -417,10 +418,10 @@ class OnlineIndex(IndexControl):
                 return
             self._closed = True
             try:
-                self._rehashing.stop()
+                self._builder.stop()
                 if not self.read_only:
                     with self._table.database.write() as connection:
-                        self._journal.checkpoint(connection)
+                        self._history.checkpoint(connection)
             except StoreError as error:
                 warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=2)
             finally:

@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput
-from ..loop.loop import Stream
+from ..loop.loop import Loop
 from ..mapping import HashMapping
-from ..online import Given, OnlineLearner, learner_class
+from ..online import ExternalMapping, OnlineLearner, learner_class
 from ..reservoir import Reservoir
 from ..trigger import TRIGGERS, Trigger, TriggerUpdate, as_trigger
 
@@ -109,7 +109,7 @@ class Options:
         """
         rule = default_trigger() if trigger is None else as_trigger(trigger)
         if isinstance(learner, HashMapping):
-            others |= {"learner": Given.name, "normalize": False}
+            others |= {"learner": ExternalMapping.name, "normalize": False}
             length = learner.n_bits
         elif isinstance(learner, OnlineLearner):
             if learner.n_features is not None:
@@ -125,7 +125,7 @@ class Options:
                 raise InvalidInput(
                     f"`learner` must be a learner, its name, or a hash mapping; got {learner!r:.80}."
                 )
-            if learner == Given.name:
+            if learner == ExternalMapping.name:
                 raise InvalidInput(f"`learner` cannot be {learner!r}: give the mapping itself as `learner`.")
             others |= {} if learner is None else {"learner": learner}
             length = _N_BITS if n_bits is None else n_bits
@@ -188,10 +188,15 @@ class Options:
             )
         return made(self.n_bits, **{"seed": self.seed, **self.parameters})
 
-    def make_stream(self) -> Stream:
-        """Return a stream that nothing has gone through."""
-        reservoir = Reservoir(self.reservoir_size, self.seed)
-        return Stream(self.make_learner(), self.trigger, reservoir, self.metric, self.normalize)
+    def make_loop(self, learn_only: bool = False) -> Loop:
+        """Return a loop that has seen nothing; with ``learn_only``, one without a trigger."""
+        return Loop(
+            self.make_learner(),
+            Reservoir(self.reservoir_size, self.seed),
+            [None if learn_only else self.trigger],
+            metric=self.metric if self.normalize else None,
+            raises=False,
+        )
 
     def to_text(self) -> str:
         """Return the options as JSON."""

@@ -1,20 +1,95 @@
-"""The decision at one moment of a stream: whether the current mapping is worth a new hash table (Sec. 3.1)."""
+"""The decision of Sec. 3.1 (is the current mapping worth a new hash table?) and the record that is kept of it."""
+
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import Self
 
 from ..kernels import one_thread
 from ..mapping import HashMapping
+from ..records import Record
+from ..reservoir import Reservoir
 from ..trigger import UNMOVED, Decision, Trigger
-from .blocks import Moment
-from .quality import Gauge
+from .quality import SampleQuality
 
 
-def decide(trigger: Trigger, moment: Moment, snapshot: HashMapping, gauge: Gauge) -> Decision:
-    """Ask the trigger, or follow the learner's own wish (App. D.2); both mappings are measured on its sample."""
-    with one_thread():  # who is near whom must not depend on what other threads do meanwhile
-        moved = moment.mapping.distance(snapshot) >= UNMOVED
-        if moment.forced and moved:
-            return Decision(True, float("nan"), "the learner asks for it at its start")
+@dataclass(frozen=True)
+class Check(Record):
+    """One decision about the hash table.
+
+    Attributes
+    ----------
+    number
+        Which decision it is, from 0; the first mapping is number 0. A version has the number of its decision.
+    kind
+        Who decided: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"`` (a call of `rehash`), or
+        ``"offer"`` (the trigger, about a mapping that was learned elsewhere).
+    seen
+        After how many examples.
+    accepted
+        Whether the current mapping was accepted.
+    gain, current, snapshot
+        The gain in quality and the two qualities that were compared, in bits; None where they were not measured.
+    reason
+        One sentence for a person.
+    at, status, items, seconds
+        In an index: when the decision was stored; and the status of its version, how many items were encoded for
+        it and how long that took. None where there is no version.
+
+    Examples
+    --------
+    >>> check = Check.of(3, "trigger", 300, Decision(False, 0.01, "the gain is not above theta", 0.51, 0.5))
+    >>> check.seen, check["accepted"], check.decision.gain
+    (300, False, 0.01)
+    """
+
+    number: int
+    kind: str
+    seen: int
+    accepted: bool
+    gain: float | None
+    current: float | None
+    snapshot: float | None
+    reason: str
+    at: str | None = None
+    status: str | None = None
+    items: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, number: int, kind: str, seen: int, decision: Decision) -> Self:
+        """Return the record of a decision."""
+        gain, current, snapshot = (
+            None if isnan(value) else value for value in (decision.gain, decision.current, decision.snapshot)
+        )
+        return cls(number, kind, seen, decision.update, gain, current, snapshot, decision.reason)
+
+    @property
+    def decision(self) -> Decision:
+        """What was decided, as a trigger returns it: NaN where nothing was measured."""
+        gain, current, snapshot = (
+            nan if value is None else value for value in (self.gain, self.current, self.snapshot)
+        )
+        return Decision(self.accepted, gain, self.reason, current, snapshot)
+
+
+def decide(
+    trigger: Trigger,
+    mapping: HashMapping,
+    snapshot: HashMapping,
+    reservoir: Reservoir,
+    quality: SampleQuality,
+    forced: bool = False,
+) -> Decision:
+    """Ask the trigger whether ``mapping`` should replace ``snapshot``; both are measured on the reservoir.
+
+    Where the learner forces an update (App. D.2), the trigger is not asked.
+    """
+    with one_thread():  # which examples are neighbours must not depend on other threads
+        moved = mapping.distance(snapshot) >= UNMOVED
+        if forced and moved:
+            return Decision(True, nan, "the learner asks for it at its start")
         return trigger.judge(
             moved,
-            len(moment.reservoir),
-            lambda: (gauge.measure(moment.reservoir, moment.mapping), gauge.measure(moment.reservoir, snapshot)),
+            len(reservoir),
+            lambda: (quality.measure(reservoir, mapping), quality.measure(reservoir, snapshot)),
         )

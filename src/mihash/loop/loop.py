@@ -1,134 +1,149 @@
-"""What an index has learned: a function of its options and of the rows so far, and of nothing else.
+"""The loop of Fig. 2: a learner moves the mapping, a reservoir samples the stream, a trigger decides.
 
-Rows go in, events come out: the decisions of the trigger, each with a number. A yes makes the current mapping the
-accepted one, which later decisions compare with. When its hash table is there for queries is another matter and
-has no influence here. A replay follows the log: decisions that are written down are read, not made again. So an
-index goes on where it was also on another processor, on which learning ends in other last bits.
+What is learned and decided is a function of the parameters and of the rows so far. Blocks end at fixed example
+counts (multiples of the learner's block size), wherever the stream was cut into calls: rows that do not fill a
+block wait, and a check in mid-block works on copies that have learned from them.
+
+A yes makes the current mapping the accepted one, with which later checks compare the current one. When a hash
+table with its codes is published does not matter here. A replay follows the log: stored checks are read, not made
+again. So an index also continues where it was on another processor, where learning ends in other last bits.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from math import nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput, MIHashError, NotReady
+from ..kernels import one_thread
 from ..mapping import HashMapping, NormalizedMapping, mapping_from_state
-from ..online import Given, OnlineLearner, Refit
+from ..online import ExternalMapping, OnlineLearner, Refit
 from ..reservoir import Reservoir, same_kind
 from ..state import State
 from ..trigger import Decision, Trigger
-from .blocks import Learning, Moment
-from .decisions import decide
+from .decisions import Check, decide
 from .distances import Distances, reservoir_distances
 from .normalization import N_EXAMPLES, Normalization, fit_normalization
-from .quality import Gauge
+from .quality import SampleQuality
+from .row_queue import Labels, RowQueue, Vectors
 
-Labels = NDArray[Any] | None
+Notify = Callable[[Check, HashMapping | None, int], None]
+"""Takes a check, the mapping that it accepted or None, and the position of the trigger."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """A decision.
+def _ignore(check: Check, mapping: HashMapping | None, branch: int) -> None:
+    """Do nothing with a check."""
+
+
+@dataclass
+class Branch:
+    """A trigger and what it has decided.
 
     Attributes
     ----------
-    number
-        Which decision it is, from 0; the first mapping is the 0.
-    kind
-        Who decided: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"``, or ``"offer"`` where the
-        trigger was asked about a mapping from elsewhere.
-    seen
-        After how many examples.
-    decision
-        What was decided, and why.
-    mapping
-        The mapping that was accepted, None where none was.
+    trigger
+        When a mapping is accepted; None for only on request.
+    accepted
+        The mapping that was accepted last, of normalised features; None before the first.
+    n_checks
+        How many checks there were.
+    deciding_s
+        CPU seconds that these took.
     """
 
-    number: int
-    kind: str
-    seen: int
-    decision: Decision
-    mapping: HashMapping | None
+    trigger: Trigger | None
+    accepted: HashMapping | None = None
+    n_checks: int = 0
+    deciding_s: float = 0.0
 
 
-class Stream:
-    """A learner, a reservoir and a trigger, and the mapping that was accepted last.
+class Loop:
+    """A learner, a reservoir and one or more triggers that go through a stream together.
+
+    Learning does not depend on the trigger, so one pass serves several: each has its own accepted mapping. Each
+    check is given to a function ``notify`` before the loop goes on. If that raises, the check counts as not made,
+    and the next call makes it again.
 
     Parameters
     ----------
     learner
-        The online hashing method; it is moved.
-    trigger
-        When a mapping is accepted.
+        The online hashing method; the loop moves it.
     reservoir
-        The sample of the stream; it is filled.
+        The sample of the stream; the loop fills it.
+    triggers
+        When a mapping is accepted. None for a trigger means: only on request.
     metric
-        ``"euclidean"`` or ``"cosine"``, for the normalisation.
-    normalize
-        Whether features are centred and scaled, by what the first 256 examples have; these wait until they are so
-        many.
+        ``"euclidean"`` or ``"cosine"``: features are centred and scaled, by the first 256 examples; until there
+        are so many, they wait. None: features are used as they are.
+    raises
+        Whether an error of the learner is raised. Otherwise it stops the learning, and nothing else: ``failure``
+        says why, the accepted mapping stays, and `succeed` begins anew.
+
+    Attributes
+    ----------
+    queue
+        The rows that wait.
+    failure
+        Why learning has stopped; None while it has not.
 
     Examples
     --------
     >>> import mihash
-    >>> stream = Stream(mihash.online.MIHash(16), mihash.TriggerUpdate(0.01, 100), Reservoir(100))
+    >>> loop = Loop(mihash.online.MIHash(16), Reservoir(100), [mihash.TriggerUpdate(0.01)], metric="euclidean")
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 4, size=1000)
     >>> X = 5 + rng.standard_normal((4, 16))[y] + 0.7 * rng.standard_normal((1000, 16))
-    >>> events = list(stream.feed(*stream.check(X, y)))
-    >>> [(event.kind, event.seen) for event in events if event.mapping is not None][:3]
+    >>> checks = []
+    >>> loop.feed(*loop.check(X, y), notify=lambda check, mapping, branch: checks.append(check))
+    >>> [(check.kind, check.seen) for check in checks if check.accepted][:3]
     [('start', 0), ('normalization', 0), ('trigger', 100)]
     """
 
     def __init__(
         self,
         learner: OnlineLearner,
-        trigger: Trigger,
         reservoir: Reservoir,
-        metric: str = "euclidean",
-        normalize: bool = True,
+        triggers: Sequence[Trigger | None],
+        *,
+        metric: str | None = None,
+        raises: bool = True,
     ) -> None:
-        self.trigger, self.metric, self.normalize = trigger, metric, normalize
-        self._learning = Learning(learner, reservoir)
-        self._gauge = Gauge()
-        self._normalization: Normalization | None = None
-        self._early: tuple[NDArray[np.float32], Labels] | None = None
-        self._accepted: HashMapping | None = None  # of normalised features
-        self._before = 0  # examples of streams that this one succeeds
-        self._log: dict[int, Event] = {}
-        self.n_events = 0
+        self.learner, self.reservoir, self.metric, self.raises = learner, reservoir, metric, raises
+        self.branches = [Branch(trigger) for trigger in triggers]
+        self.quality = SampleQuality(n_mappings=len(self.branches) + 2)
+        self.normalization: Normalization | None = None
+        self.queue = RowQueue()
         self.failure: str | None = None
-
-    @property
-    def learner(self) -> OnlineLearner:
-        """The online hashing method."""
-        return self._learning.learner
+        self._intervals = sorted({trigger.interval for trigger in triggers if trigger is not None})
+        self._checked = 0  # checks up to this example are made
+        self._offset = 0  # examples that are not in the reservoir's count: before a restart, or dropped
+        self._log: dict[int, tuple[Check, HashMapping | None]] = {}
+        self._peeked: tuple[int, HashMapping] | None = None
 
     @property
     def seen(self) -> int:
-        """How many examples were fed."""
-        return self._before + self._learning.seen + (0 if self._early is None else len(self._early[0]))
+        """How many examples were fed, those that wait for their block counted, those left for later not."""
+        return self._offset + self.reservoir.seen + self.queue.due
 
     @property
-    def started(self) -> bool:
-        """Whether there is a first mapping."""
-        return self._accepted is not None
+    def accepted(self) -> HashMapping | None:
+        """The mapping that the first trigger accepted last, of normalised features; None before the first."""
+        return self.branches[0].accepted
+
+    @property
+    def n_checks(self) -> int:
+        """How many checks of the first trigger there were."""
+        return self.branches[0].n_checks
 
     @property
     def trouble(self) -> str | None:
         """Why nothing is being learned: learning has failed, or a batch method refuses the sample; or None."""
-        refusal = self.learner.refusal if isinstance(self.learner, Refit) else None
-        return self.failure or refusal
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is anything that the options do not say: an example, or a mapping that was given."""
-        return self.started or (isinstance(self.learner, Given) and self.learner.n_features is not None)
+        return self.failure or (self.learner.refusal if isinstance(self.learner, Refit) else None)
 
     @property
     def current(self) -> HashMapping:
@@ -136,178 +151,282 @@ class Stream:
         return self._wrapped(self._current())
 
     def _current(self) -> HashMapping:
-        if self.failure is not None and self._accepted is not None:
-            return self._accepted
-        return self._learning.current
+        if self.failure is not None and self.accepted is not None:
+            return self.accepted
+        if not self._n_ready():
+            return self.learner.mapping
+        if self._peeked is None or self._peeked[0] != self.seen:
+            self._peeked = self.seen, self._at(self._n_ready())[0]
+        return self._peeked[1]
 
-    def check(
-        self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None
-    ) -> tuple[NDArray[np.float32], Labels]:
+    # Learning
+
+    def check(self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None) -> tuple[Vectors, Labels]:
         """Return examples in the form that `feed` takes, or raise; nothing changes."""
-        vectors, labels = self._learning.check(X, y, n_features)
-        if self._early is not None:
-            same_kind("y", labels, self._early[1])
+        vectors, labels = self.reservoir.check(X, y, self.learner.n_features or n_features)
+        if self.queue.first is not None:
+            same_kind("y", labels, self.queue.first[1])
+        self.learner.check(labels)
         return vectors, labels
 
-    def follow(self, log: Iterable[Event]) -> None:
-        """Take decisions that were made before, in place of making them again, as the stream comes to them."""
-        self._log = {event.number: event for event in log}
+    def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
+        """Learn from checked examples."""
+        self.start(vectors.shape[1], notify)
+        self.put(vectors, labels)
+        self.learn(notify=notify)
 
-    def feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
-        """Learn from checked examples and yield every decision on the way.
+    def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
+        """Queue checked examples for `learn`; ``last`` is the number of the last row, by default counted on."""
+        normalized = vectors if self.normalization is None else self.normalization.apply(vectors)
+        self.queue.put(normalized, labels, last)
 
-        Whatever a learner raises stops the learning, and nothing else; ``failure`` is the reason. The accepted
-        mapping stays; `succeed` begins anew.
-        """
-        if not self.started:
-            self.learner.start(vectors.shape[1])
-            reason = "the first mapping"
-            yield self._decided("start", 0, lambda: (Decision(True, float("nan"), reason), self.learner.mapping))
+    def start(self, n_features: int, notify: Notify = _ignore) -> None:
+        """Make the first mapping and accept it, unless that is done."""
+        if self.accepted is None:
+            self.learner.start(n_features)
+            self._accept_all("start", "the first mapping", notify)
+
+    def learn(self, n: int | None = None, notify: Notify = _ignore) -> None:
+        """Learn from the next n rows of the queue, by default from all, and make the checks that are due."""
+        if self.queue.first is not None:
+            self.start(self.queue.first[0].shape[1], notify)
+        self.queue.take(n)
         if self.failure is not None:
+            self.queue.drop(self.queue.due)
             return
         try:
-            yield from self._feed(vectors, labels)
-        except MemoryError:
-            raise
-        except MIHashError as error:
-            self.failure = str(error)
-        except Exception as error:  # of the learner's own making: a library's, or a fault
-            self.failure = f"{self.learner.name} raised {type(error).__name__}: {error}"
+            if self.metric is None or self.normalization is not None or self._fit_normalization(notify):
+                while self._next() <= self.reservoir.seen + self.queue.due and self.failure is None:
+                    self._step(self._next(), notify)
+        finally:
+            self.queue.own()
 
-    def _feed(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
-        if self.normalize and self._normalization is None:
-            vectors, labels = self._joined(vectors, labels)
-            if len(vectors) < N_EXAMPLES:
-                self._early = (vectors.copy(), None if labels is None else labels.copy())
+    def _fit_normalization(self, notify: Notify) -> bool:
+        """Normalise with the first examples, once they are enough; return whether they are."""
+        if self.queue.due < N_EXAMPLES:
+            return False
+        with self._failing():
+            assert self.metric is not None
+            self.normalization = fit_normalization(self.queue.head(N_EXAMPLES)[0], self.metric)
+        if self.normalization is None:
+            return False
+        self._accept_all("normalization", f"the first {N_EXAMPLES} examples give the features' centre", notify)
+        self.queue.convert(self.normalization.apply)
+        return True
+
+    def _next(self) -> int:
+        """Return the next example count at which a block ends or a check is due."""
+        checks = ((self._checked // interval + 1) * interval for interval in self._intervals)
+        return min([self.reservoir.seen + self.learner.block_size, *checks])
+
+    def _step(self, at: int, notify: Notify) -> None:
+        """Learn the block that ends at an example count, if one does, and make the checks that are due there."""
+        forced, block, due = False, self.learner.block_size, list[int]()
+        with self._failing():
+            if at == self.reservoir.seen + block:
+                forced = self.reservoir.seen < self.learner.forced_until
+                _learn(self.learner, self.reservoir, *self.queue.head(block))
+                self.queue.drop(block)
+            due = [
+                position
+                for position, branch in enumerate(self.branches)
+                if branch.trigger is not None and (forced or at % branch.trigger.interval == 0)
+            ]
+            if due:
+                mapping, reservoir = self._at(at - self.reservoir.seen)
+        for position in due if self.failure is None else ():
+            with self._failing():
+                decision = self._ask(mapping, reservoir, position, forced)
+            if self.failure is not None:
                 return
-            self._early = None
-            self._normalization = fit_normalization(vectors[:N_EXAMPLES], self.metric)
-            why = f"the first {N_EXAMPLES} examples give the features' centre"
-            yield self._decided(
-                "normalization", 0, lambda: (Decision(True, float("nan"), why), self.learner.mapping)
-            )
-        yield from self._learn(vectors, labels)
+            self._decided("trigger", self._offset + at, decision, mapping, notify, position)
+        self._checked = at
 
-    def _learn(self, vectors: NDArray[np.float32], labels: Labels) -> Iterator[Event]:
-        assert self._accepted is not None
-        if self._normalization is not None:
-            vectors = self._normalization.apply(vectors)
-        with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
-            for moment in moments:
-                yield self._decided("trigger", self._before + moment.seen, partial(self._judged, moment))
+    def _n_ready(self) -> int:
+        """Return how many rows wait for nothing but their block."""
+        return self.queue.due if self.metric is None or self.normalization is not None else 0
 
-    def _judged(self, moment: Moment) -> tuple[Decision, HashMapping]:
-        assert self._accepted is not None
-        return decide(self.trigger, moment, self._accepted, self._gauge), moment.mapping
+    def _at(self, n: int) -> tuple[HashMapping, Reservoir]:
+        """Return mapping and sample after the first n rows of the queue too; copies learn from these."""
+        learner, reservoir = self.learner, self.reservoir
+        if n:
+            learner, reservoir = learner.copy(), reservoir.copy()
+            _learn(learner, reservoir, *self.queue.head(n))
+        return learner.mapping, reservoir
 
-    def request(self, reason: str = "requested by rehash()") -> Event:
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Stop learning at an error of the learner, where the loop does not raise it."""
+        try:
+            yield
+        except Exception as error:
+            if self.raises or isinstance(error, MemoryError):
+                raise
+            known = isinstance(error, MIHashError)
+            self.failure = str(error) if known else f"{self.learner.name} raised {type(error).__name__}: {error}"
+            self._drop_due()
+
+    def _drop_due(self) -> None:
+        """Forget rows that are never learned from; they stay counted."""
+        self._offset += self.queue.due
+        self.queue.drop(self.queue.due)
+
+    # Decisions
+
+    def request(self, reason: str = "requested by rehash()", notify: Notify = _ignore) -> Check:
         """Accept the current mapping now."""
-        return self._decided("request", self.seen, lambda: (Decision(True, float("nan"), reason), self._current()))
-
-    def succeed(self, stopped: "Stream") -> None:
-        """Go on in place of a stream that has stopped: keep the accepted mapping, and learn from the beginning."""
-        if stopped._accepted is not None:
-            self.learner.start(stopped._accepted.n_features)
-        self._accepted, self._normalization = stopped._accepted, stopped._normalization
-        self.n_events, self._before = stopped.n_events, stopped.seen
+        return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
 
     def begin(self, mapping: HashMapping) -> None:
         """Take a mapping that was learned elsewhere, which is accepted with the first example."""
-        self._given().give(mapping)
+        self._external().give(mapping)
 
-    def _given(self) -> Given:
-        if not isinstance(self.learner, Given):
-            raise InvalidInput(
-                f"This index learns its mapping with {self.learner.name}. One that was made with `mapping=` takes "
-                "others."
-            )
-        return self.learner
-
-    def offer(self, mapping: HashMapping, force: bool = False) -> Event:
-        """Take a mapping that was learned elsewhere as the current one; the trigger says if it is accepted."""
-        learner = self._given()
-        if self._accepted is None:
+    def offer(self, mapping: HashMapping, force: bool = False, notify: Notify = _ignore) -> Check:
+        """Take a mapping that was learned elsewhere as the current one; the trigger decides if it is accepted."""
+        learner = self._external()
+        if self.accepted is None:
             raise NotReady("There is nothing to compare on: add vectors first.")
         learner.give(mapping)
         if force:
-            return self.request("it was given, and asked for")
-        return self._decided("offer", self.seen, lambda: self._judged(self._learning.now()))
+            return self.request("it was given, and asked for", notify)
+        self._peeked = None
+        current, reservoir = self._at(self._n_ready())
+        return self._decided("offer", self.seen, self._ask(current, reservoir), current, notify)
+
+    def _external(self) -> ExternalMapping:
+        if not isinstance(self.learner, ExternalMapping):
+            raise InvalidInput(
+                f"This index learns its mapping with {self.learner.name}. Only an index that was made with "
+                "`mapping=` takes others."
+            )
+        return self.learner
+
+    def _ask(
+        self, mapping: HashMapping, reservoir: Reservoir, position: int = 0, forced: bool = False
+    ) -> Decision:
+        """Ask a trigger about a mapping."""
+        branch, begin = self.branches[position], time.process_time()
+        if branch.trigger is None or branch.accepted is None:
+            raise NotReady("There is no trigger to ask, or no first mapping to compare with.")
+        decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, forced)
+        branch.deciding_s += time.process_time() - begin
+        return decision
+
+    def _accept_all(self, kind: str, reason: str, notify: Notify) -> None:
+        """Accept the learner's mapping for every trigger."""
+        mapping = self.learner.mapping
+        for position in range(len(self.branches)):
+            self._decided(kind, 0, Decision(True, nan, reason), mapping, notify, position)
+
+    def _decided(
+        self, kind: str, seen: int, decision: Decision, mapping: HashMapping, notify: Notify, position: int = 0
+    ) -> Check:
+        """Notify of the next check, as the log has it or as it was decided now; then take it over."""
+        branch = self.branches[position]
+        written = self._log.pop(branch.n_checks, None)
+        if written is not None and (written[0].kind, written[0].seen) != (kind, seen):
+            self._end_log(written)  # learning came to another point here: go on behind the log
+            written = None
+        if written is None:
+            check = Check.of(branch.n_checks, kind, seen, decision)
+            notify(check, self._wrapped(mapping) if decision.update else None, position)
+            branch.accepted = mapping if decision.update else branch.accepted
+        else:
+            check, stored = written
+            notify(check, stored, position)
+            if stored is not None:
+                self._accept_stored(stored)
+        branch.n_checks += 1
+        return check
+
+    # The log and the state
+
+    def follow(self, log: Iterable[tuple[Check, HashMapping | None]]) -> None:
+        """Take over stored checks with the mappings that they accepted, in place of making them again."""
+        self._log = {check.number: (check, mapping) for check, mapping in log}
+
+    def _end_log(self, written: tuple[Check, HashMapping | None]) -> None:
+        rest = [written, *self._log.values()]
+        accepted = [mapping for _, mapping in rest if mapping is not None]
+        if accepted:
+            self._accept_stored(accepted[-1])
+        self.branches[0].n_checks = 1 + max(check.number for check, _ in rest)
+        self._log.clear()
+
+    def _accept_stored(self, wrapped: HashMapping) -> None:
+        """Accept a stored mapping, with its normalisation."""
+        branch = self.branches[0]
+        if self.metric is None:
+            branch.accepted = wrapped
+            return
+        assert isinstance(wrapped, NormalizedMapping)
+        branch.accepted = wrapped.inner
+        if self.normalization is not None:
+            self.normalization = Normalization(wrapped.mean, float(wrapped.gain[0]), wrapped.unit)
+
+    def _wrapped(self, mapping: HashMapping) -> HashMapping:
+        """Return a mapping of normalised features as one of features."""
+        if self.metric is None:
+            return mapping
+        if self.normalization is None:
+            return NormalizedMapping(mapping, np.zeros(mapping.n_features), 1.0, self.metric == "cosine")
+        return self.normalization.wrap(mapping)
 
     def sampled(self) -> Callable[[HashMapping], Distances]:
-        """Return what gives the distances under a mapping on the sample of this moment, whatever is fed later."""
-        reservoir, normalization = self._learning.reservoir.copy(), self._normalization
+        """Return a function that gives the distances under a mapping on the sample as it is now."""
+        reservoir, normalization = self.reservoir.copy(), self.normalization
         return lambda mapping: reservoir_distances(reservoir, mapping, normalization)
 
+    def succeed(self, stopped: "Loop") -> None:
+        """Replace a loop that has stopped: keep its accepted mapping, and learn anew from the rows to come."""
+        if stopped.accepted is not None:
+            self.learner.start(stopped.accepted.n_features)
+        self.branches, self.normalization = stopped.branches, stopped.normalization
+        self.queue, self._offset = stopped.queue, stopped.seen
+
     def state(self) -> State:
-        """Return everything that `restore` needs."""
-        early = None if self._early is None else dict(zip("Xy", self._early, strict=True))
+        """Return everything that `restore` needs, but for rows that were left for later."""
+        due = dict(zip("Xy", self.queue.head(self.queue.due), strict=True)) if self.queue.due else None
+        waiting = self._n_ready() > 0
         return {
-            "learning": self._learning.state(),
-            "gauge": self._gauge.state(),
-            "normalization": None if self._normalization is None else self._normalization.state(),
-            "early": early,
-            "accepted": None if self._accepted is None else self._accepted.state(),
-            "n_events": self.n_events,
+            "learning": {
+                "learner": self.learner.state(),
+                "reservoir": self.reservoir.state(),
+                "waiting": due if waiting else None,
+                "looked": self._checked,
+            },
+            "gauge": self.quality.state(),
+            "normalization": None if self.normalization is None else self.normalization.state(),
+            "early": None if waiting else due,
+            "accepted": None if self.accepted is None else self.accepted.state(),
+            "n_events": self.n_checks,
             "failure": self.failure,
-            "before": self._before,
+            "before": self._offset,
         }
 
     def restore(self, state: State) -> None:
-        """Go on where `state` was taken."""
-        self._learning.restore(state["learning"])
-        self._gauge.restore(state["gauge"])
-        found, early, accepted = state["normalization"], state["early"], state["accepted"]
-        self._normalization = None if found is None else Normalization(**found)
-        self._early = None if early is None else (early["X"], early["y"])
-        self._accepted = None if accepted is None else mapping_from_state(accepted)
-        self.n_events, self.failure = state["n_events"], state["failure"]
-        self._before = state.get("before", 0)  # as of mihash 0.2
+        """Continue where `state` was taken."""
+        learning, normalization, accepted = state["learning"], state["normalization"], state["accepted"]
+        self.learner.restore(learning["learner"])
+        self.reservoir.restore(learning["reservoir"])
+        self.quality.restore(state["gauge"])
+        self._checked = learning["looked"]
+        self.normalization = None if normalization is None else Normalization(**normalization)
+        self.branches[0].accepted = None if accepted is None else mapping_from_state(accepted)
+        self.branches[0].n_checks, self.failure = state["n_events"], state["failure"]
+        self._offset = state.get("before", 0)  # not in checkpoints of mihash 0.1
+        self.queue = RowQueue()
+        for rows in (learning["waiting"], state["early"]):
+            if rows is not None:
+                self.queue.put(rows["X"], rows["y"])
+        self.queue.take()
+        if self.failure is not None:
+            self._drop_due()
 
-    def _joined(self, vectors: NDArray[np.float32], labels: Labels) -> tuple[NDArray[np.float32], Labels]:
-        if self._early is None:
-            return vectors, labels
-        before, targets = self._early
-        joined = None if labels is None or targets is None else np.concatenate([targets, labels])
-        return np.concatenate([before, vectors]), joined
 
-    def _decided(self, kind: str, seen: int, decide: Callable[[], tuple[Decision, HashMapping]]) -> Event:
-        """Return the next event: as the log has it, else as it is decided now, on a mapping."""
-        decision, mapping = decide()  # where the log counts, too: what is measured is part of the state
-        written = self._log.pop(self.n_events, None)
-        if written is not None and (written.kind, written.seen) == (kind, seen):
-            if written.mapping is not None:
-                self._accept(written.mapping)
-            event = written
-        else:
-            if written is not None:  # learning came to another point here: go on behind the log
-                self._end_log(written)
-            if decision.update:
-                self._accepted = mapping
-            event = Event(self.n_events, kind, seen, decision, self._wrapped(mapping) if decision.update else None)
-        self.n_events += 1
-        return event
-
-    def _end_log(self, written: Event) -> None:
-        rest = [written, *self._log.values()]
-        accepted = [event.mapping for event in rest if event.mapping is not None]
-        if accepted:
-            self._accept(accepted[-1])
-        self.n_events = 1 + max(event.number for event in rest)
-        self._log.clear()
-
-    def _accept(self, wrapped: HashMapping) -> None:
-        """Take over a mapping of features as it was stored, with its normalisation."""
-        if not self.normalize:
-            self._accepted = wrapped
-            return
-        assert isinstance(wrapped, NormalizedMapping)
-        self._accepted = wrapped.inner
-        if self._normalization is not None:
-            self._normalization = Normalization(wrapped.mean, float(wrapped.gain[0]), wrapped.unit)
-
-    def _wrapped(self, mapping: HashMapping) -> HashMapping:
-        if not self.normalize:
-            return mapping
-        if self._normalization is None:
-            return NormalizedMapping(mapping, np.zeros(mapping.n_features), 1.0, self.metric == "cosine")
-        return self._normalization.wrap(mapping)
+def _learn(learner: OnlineLearner, reservoir: Reservoir, X: NDArray[np.float32], y: NDArray[Any] | None) -> None:
+    """Move a learner and its reservoir by one block."""
+    slots = reservoir.plan(len(X))
+    with one_thread():
+        learner.learn(X, y, reservoir, slots)
+        reservoir.apply(X, y, slots)

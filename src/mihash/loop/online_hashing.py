@@ -6,38 +6,30 @@ whether the table is worth recomputing. Queries are answered with the table as i
 
 import os
 from collections import deque
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from math import nan
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import state as saved
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady
-from ..mapping import HashMapping, mapping_from_state
+from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, Renamed
+from ..mapping import HashMapping
 from ..neighbors import Neighborhood
 from ..online import OnlineLearner, learner_class
 from ..reservoir import Reservoir
 from ..store import HashTable, MemoryTable
+from ..store.question import Hits
 from ..trigger import Decision, FixedRate, Trigger, TriggerUpdate
-from .blocks import Learning, Moment
-from .decisions import decide
+from .decisions import Check
 from .label_names import LabelNames
-from .quality import Gauge
+from .loop import Loop
 
 State = saved.State
 _HISTORY = 100_000
 _TRIGGERS: dict[str, type[Trigger]] = {"TriggerUpdate": TriggerUpdate, "FixedRate": FixedRate}
-
-
-@dataclass(frozen=True)
-class Check:
-    """A decision of the trigger, and after how many examples it was made."""
-
-    seen: int
-    decision: Decision
 
 
 class OnlineHashing:
@@ -46,9 +38,9 @@ class OnlineHashing:
     Parameters
     ----------
     learner
-        An online hashing method of `mihash.online`; the loop moves it.
+        An online hashing method of `mihash.online`; `feed` moves it.
     trigger
-        When to update the table: `TriggerUpdate` or `FixedRate`.
+        When to update the table: `TriggerUpdate` or `FixedRate`; None for only when `rehash` is called.
     reservoir_size
         How many examples of the stream are sampled, at least 2; the paper uses 5 % of the stream.
     table
@@ -73,7 +65,7 @@ class OnlineHashing:
     >>> system = mihash.OnlineHashing(mihash.online.MIHash(n_bits=16), reservoir_size=100)
     >>> system.table.add(X)
     >>> system.feed(X, y)
-    >>> keys, distances = system.search(X[:5], k=3)
+    >>> keys, distances = system.search(X[:5], k=3)[:2]
     >>> [(y[row] == y[query]).tolist() for query, row in enumerate(keys)]
     [[True, True, True], [True, True, True], [True, True, True], [True, True, True], [True, True, True]]
     >>> 1 < system.updates < 11
@@ -83,17 +75,17 @@ class OnlineHashing:
     def __init__(
         self,
         learner: OnlineLearner,
-        trigger: Trigger = TriggerUpdate(),  # noqa: B008 -- frozen
+        trigger: Trigger | None = TriggerUpdate(),  # noqa: B008 -- frozen
         reservoir_size: int = 1000,
         table: HashTable | None = None,
-        seed: int = 0,
         *,
+        seed: int = 0,
         neighbors: Neighborhood | float | None = None,
     ) -> None:
         if not isinstance(learner, OnlineLearner):
             raise InvalidInput(f"`learner` must be an online learner, such as online.MIHash(); got {learner!r}.")
-        if not isinstance(trigger, Trigger):
-            raise InvalidInput(f"`trigger` must be TriggerUpdate() or FixedRate(); got {trigger!r}.")
+        if not isinstance(trigger, Trigger | None):
+            raise InvalidInput(f"`trigger` must be TriggerUpdate(), FixedRate() or None; got {trigger!r}.")
         if table is not None and not all(hasattr(table, name) for name in ("add", "rebuild", "search", "mapping")):
             raise InvalidInput(f"`table` must be a hash table, such as MemoryTable(); got {table!r}.")
         if table is not None and len(table) and table.n_features is None:
@@ -101,27 +93,25 @@ class OnlineHashing:
         self.trigger = trigger
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
-        self._learning = Learning(learner, Reservoir(size, seed, neighbors))
-        self._updates = 0
-        self.history: deque[Check] = deque(maxlen=_HISTORY)
-        self._snapshot: HashMapping | None = None
-        self._gauge = Gauge()
+        self._loop = Loop(learner, Reservoir(size, seed, neighbors), [trigger])
+        self._updates, self._version = 0, -1
+        self._history: deque[Check] = deque(maxlen=_HISTORY)
         self._names = LabelNames()
 
     @property
     def learner(self) -> OnlineLearner:
         """The online hashing method, as it was at the last block edge."""
-        return self._learning.learner
+        return self._loop.learner
 
     @property
     def reservoir(self) -> Reservoir:
         """The sample of the stream, as it was at the last block edge."""
-        return self._learning.reservoir
+        return self._loop.reservoir
 
     @property
     def seen(self) -> int:
         """How many examples were fed."""
-        return self._learning.seen
+        return self._loop.seen
 
     @property
     def updates(self) -> int:
@@ -133,15 +123,20 @@ class OnlineHashing:
     def current(self) -> HashMapping:
         """The mapping after every example fed so far."""
         self._start_from_table()
-        return self._learning.current
+        return self._loop.current
 
     @property
     def snapshot(self) -> HashMapping:
         """The mapping that the table's codes and the queries are made with."""
         self._start_from_table()
-        if self._snapshot is None:
+        if self._loop.accepted is None:
             raise NotReady("The dimension is not known yet: feed or store examples first.")
-        return self._snapshot
+        return self._loop.accepted
+
+    def history(self) -> list[Check]:
+        """Return the decisions so far, in order (the newest 100,000); the first mapping is the first of them."""
+        self._start_from_table()
+        return list(self._history)
 
     def feed(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
         """Learn from examples of the stream, deciding about the table on the way.
@@ -155,52 +150,43 @@ class OnlineHashing:
             The kind of the first labels is the kind of all.
         """
         rows, targets, _ = validation.as_rows("X", X, y)
-        vectors, labels = self._learning.check(rows, self._names.codes(targets), self.table.n_features)
+        vectors, labels = self._loop.check(rows, self._names.codes(targets), self.table.n_features)
         self._names.keep()
-        self._start(vectors.shape[1])
-        with closing(self._learning.feed(vectors, labels, [self.trigger.interval])) as moments:
-            for moment in moments:
-                self._decide(moment)
+        self._loop.feed(vectors, labels, self._publish)
 
-    def search(self, Q: ArrayLike, k: int = 10) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return keys and distances (n_queries, min(k, items)) of the nearest stored items, nearest first.
+    def search(self, Q: ArrayLike, k: int = 10) -> Hits:
+        """Return the nearest stored items as (keys, distances, version), nearest first.
 
-        Queries are encoded with the snapshot, as the table was. One query (d,) gives answers of one dimension.
+        Keys and distances have the shape (n_queries, min(k, items)); for one query (d,) they have one dimension.
+        Queries are encoded with the snapshot, as the table was. ``version`` is the number of the decision that
+        accepted the snapshot, -1 before the first.
         """
         validation.integer("k", k, minimum=1)
         queries, _, single = validation.as_rows("Q", Q)
         self._start_from_table()
-        if self._snapshot is None:
+        if self._loop.accepted is None:
             n = len(validation.features("Q", queries, allow_empty=True))
             found: tuple[Any, Any] = np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32)
         else:
-            found = self.table.search(queries, k)
-        return (found[0][0], found[1][0]) if single else found
+            found = self.table.search(queries, k)[:2]
+        keys, distances = (each[0] for each in found) if single else found
+        return Hits(keys, distances, self._version)
 
-    def update(self) -> None:
+    def rehash(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""
-        self._accept(self.current)
-        self.history.append(Check(self.seen, Decision(True, float("nan"), "requested by update()")))
-
-    def _start(self, n_features: int) -> None:
-        if self._snapshot is None:
-            self.learner.start(n_features)
-            self._accept(self.learner.mapping)
+        self._start_from_table()
+        self._loop.request(notify=self._publish)
 
     def _start_from_table(self) -> None:
-        if self._snapshot is None and self.table.n_features is not None:
-            self._start(self.table.n_features)
+        if self.table.n_features is not None:
+            self._loop.start(self.table.n_features, self._publish)
 
-    def _decide(self, moment: Moment) -> None:
-        decision = decide(self.trigger, moment, self.snapshot, self._gauge)
-        if decision.update:
-            self._accept(moment.mapping)
-        self.history.append(Check(moment.seen, decision))
-
-    def _accept(self, mapping: HashMapping) -> None:
-        self.table.rebuild(mapping)
-        self._snapshot = mapping
-        self._updates += 1
+    def _publish(self, check: Check, mapping: HashMapping | None, _branch: int = 0) -> None:
+        """Recompute the table if a mapping was accepted, and remember the check."""
+        if mapping is not None:
+            self.table.rebuild(mapping)
+            self._updates, self._version = self._updates + 1, check.number
+        self._history.append(check)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a file: learner, reservoir, trigger, table, and examples that wait.
@@ -212,18 +198,17 @@ class OnlineHashing:
             raise InvalidInput(
                 f"A {type(self.table).__name__} keeps its own state and is not saved with the loop."
             )
-        kind = type(self.trigger).__name__
-        if kind not in _TRIGGERS:
+        kind = None if self.trigger is None else type(self.trigger).__name__
+        if kind is not None and kind not in _TRIGGERS:
             raise InvalidInput(f"Only {', '.join(_TRIGGERS)} can be saved; the trigger is a {kind}.")
         state = {
-            "learning": self._learning.state(),
-            "gauge": self._gauge.state(),
+            "loop": self._loop.state(),
             "names": self._names.state(),
-            "trigger": {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
+            "trigger": None if kind is None else {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
             "table": table(),
             "updates": self.updates,
-            "history": [[check.seen, asdict(check.decision)] for check in self.history],
-            "snapshot": None if self._snapshot is None else self._snapshot.state(),
+            "version": self._version,
+            "history": [dict(check) for check in self._history],
         }
         saved.write(path, state)
 
@@ -240,23 +225,46 @@ class OnlineHashing:
 
     @classmethod
     def _from_state(cls, state: State, learner: OnlineLearner | None) -> Self:
-        learning, trigger = state["learning"], dict(state["trigger"])
+        state = state if "loop" in state else _from_0_1(state)
+        loop, trigger = state["loop"], state["trigger"]
         if learner is None:  # for a class of one's own, the error names the known ones and `load` takes a learner
-            learner = learner_class(learning["learner"]["name"])(**learning["learner"]["parameters"])
+            saved_learner = loop["learning"]["learner"]
+            learner = learner_class(saved_learner["name"])(**saved_learner["parameters"])
         table = MemoryTable()
         table.restore(state["table"])
-        rule = _TRIGGERS[trigger.pop("kind")](**trigger)
-        system = cls(learner, rule, learning["reservoir"]["size"], table)
-        system._learning.restore(learning)
-        system._gauge.restore(state["gauge"])
-        if "names" in state:  # not in files of mihash 0.1
-            system._names.restore(state["names"])
-        system._updates = state["updates"]
-        system.history.extend(Check(seen, Decision(**decision)) for seen, decision in state["history"])
-        if state["snapshot"] is not None:
-            system._snapshot = mapping_from_state(state["snapshot"])
+        if trigger is not None:
+            trigger = _TRIGGERS[trigger["kind"]](**{name: trigger[name] for name in trigger if name != "kind"})
+        system = cls(learner, trigger, loop["learning"]["reservoir"]["size"], table)
+        system._loop.restore(loop)
+        system._names.restore(state["names"])
+        system._updates, system._version = state["updates"], state["version"]
+        system._history.extend(Check(**check) for check in state["history"])
         return system
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the new name of what was renamed."""
+        if name == "update":
+            raise Renamed("OnlineHashing.update()", "OnlineHashing.rehash()")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         """Show the parts and how far the stream has come."""
         return f"OnlineHashing({self.learner!r}, {self.trigger!r}, {self.seen} examples, {self.updates} updates)"
+
+
+def _from_0_1(state: State) -> State:
+    """Return the state in a file of mihash 0.1 as of today; it has no names, and no check for the start."""
+    checks = [Check.of(0, "start", 0, Decision(True, nan, "the first mapping"))] if state["snapshot"] else []
+    for seen, decision in state["history"]:
+        checks.append(Check.of(len(checks), "trigger", seen, Decision(**decision)))
+    rest = {"normalization": None, "early": None, "failure": None, "before": 0}
+    loop = {"accepted": state["snapshot"], "n_events": len(checks), **rest}
+    return {
+        "loop": loop | {"learning": state["learning"], "gauge": state["gauge"]},
+        "names": LabelNames().state(),
+        "trigger": state["trigger"],
+        "table": state["table"],
+        "updates": state["updates"],
+        "version": max((check.number for check in checks if check.accepted), default=-1),
+        "history": [dict(check) for check in checks],
+    }

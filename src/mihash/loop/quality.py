@@ -44,7 +44,7 @@ class _Look:
         return stale
 
 
-class Gauge:
+class SampleQuality:
     """Q_R (Eq. 6) of several mappings, on a reservoir that changes a little between two looks.
 
     It remembers codes and counts of the mappings it has measured lately and, where neighbours are not simply those
@@ -62,8 +62,8 @@ class Gauge:
     >>> reservoir = mihash.Reservoir(4)
     >>> reservoir.add([[-2.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [2.0, -1.0]], [0, 0, 1, 1])
     >>> good, bad = (mihash.mapping.LinearMapping(w) for w in ([[1.0], [0.0]], [[0.0], [1.0]]))
-    >>> gauge = Gauge()
-    >>> round(gauge.measure(reservoir, good), 3), round(gauge.measure(reservoir, bad), 3)
+    >>> quality = SampleQuality()
+    >>> round(quality.measure(reservoir, good), 3), round(quality.measure(reservoir, bad), 3)
     (0.918, 0.252)
     """
 

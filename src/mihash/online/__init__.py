@@ -3,9 +3,11 @@
 `LEARNERS` maps the name that the command line and saved states use to the class.
 """
 
-from ..errors import UnknownName
+from typing import Any
+
+from ..errors import Renamed, UnknownName
 from .adapthash import AdaptHash
-from .external import Given
+from .external import ExternalMapping
 from .hcoh import HCOH
 from .hmoh import HMOH
 from .lsh import LSH
@@ -24,7 +26,7 @@ __all__ = [
     "OKH",
     "OSH",
     "AdaptHash",
-    "Given",
+    "ExternalMapping",
     "MIHash",
     "OnlineLearner",
     "Refit",
@@ -36,6 +38,12 @@ _METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OKH, OSH, AdaptHash, S
 LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 
 
+def __getattr__(name: str) -> Any:
+    if name == "Given":
+        raise Renamed("mihash.online.Given", "mihash.online.ExternalMapping")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def learner_class(name: str) -> type[OnlineLearner]:
     """Return the learner of that name.
 
@@ -44,8 +52,8 @@ def learner_class(name: str) -> type[OnlineLearner]:
     >>> learner_class("mihash")
     <class 'mihash.online.mihash.MIHash'>
     """
-    if name == Given.name:  # no method, so not among them
-        return Given
+    if name == ExternalMapping.name:  # no method, so not among them
+        return ExternalMapping
     if name not in LEARNERS:
         raise UnknownName(f"There is no learner {name!r}; known: {', '.join(sorted(LEARNERS))}.")
     return LEARNERS[name]

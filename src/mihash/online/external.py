@@ -13,7 +13,7 @@ from ..state import State
 from .online_learner import OnlineLearner
 
 
-class Given(OnlineLearner):
+class ExternalMapping(OnlineLearner):
     """Learns nothing: its mapping is the one that was given last.
 
     An index that was made with ``OnlineIndex.create(folder, mapping=mapping)`` has it for its learner.
@@ -28,7 +28,7 @@ class Given(OnlineLearner):
     Examples
     --------
     >>> import mihash
-    >>> learner = Given(n_bits=2)
+    >>> learner = ExternalMapping(n_bits=2)
     >>> learner.give(mihash.mapping.LinearMapping(np.eye(3, 2)))
     >>> system = mihash.OnlineHashing(learner)
     >>> system.feed(np.random.default_rng(0).standard_normal((300, 3)))

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..loop.blocks import Learning, Moment
-from ..loop.decisions import decide
-from ..loop.quality import Gauge
+from ..loop.decisions import Check
+from ..loop.loop import Loop
 from ..mapping import HashMapping
 from ..online import OnlineLearner
 from ..ranking import mean_average_precision
@@ -45,9 +44,9 @@ class Branch:
     """
 
     trigger: Trigger
-    snapshot: HashMapping
+    snapshot: HashMapping = field(init=False)
     precisions: list[float] = field(default_factory=list)
-    updated_at: list[int] = field(default_factory=lambda: [0])
+    updated_at: list[int] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
     deciding_s: float = 0.0
 
@@ -61,16 +60,13 @@ class Branch:
         """The area under the curve: the mean of mAP over the checkpoints (App. B.1)."""
         return float(np.mean(self.precisions))
 
-    def decide(self, moment: Moment, gauge: Gauge) -> None:
-        """Ask the trigger, or follow the learner's own wish (App. D.2)."""
-        begin = time.process_time()
-        decision = decide(self.trigger, moment, self.snapshot, gauge)
-        if np.isfinite(decision.gain):
-            self.gains.append(decision.gain)
-        if decision.update:
-            self.snapshot = moment.mapping
-            self.updated_at.append(moment.seen)
-        self.deciding_s += time.process_time() - begin
+    def note(self, check: Check, mapping: HashMapping | None) -> None:
+        """Keep what a check measured, and the mapping that it accepted."""
+        if check.gain is not None:
+            self.gains.append(check.gain)
+        if mapping is not None:
+            self.snapshot = mapping
+            self.updated_at.append(check.seen)
 
 
 @dataclass
@@ -138,26 +134,21 @@ def learn_once(
     >>> [branch.updates for branch in result.branches][::2]
     [16, 1]
     """
-    learning = Learning(learner, Reservoir(reservoir_size, seed))
-    X, y = learning.check(split.X_stream, split.y_stream)
-    learner.start(X.shape[1])
-    first = learner.mapping
-    branches = [Branch(trigger, first) for trigger in triggers]
-    intervals = sorted({trigger.interval for trigger in triggers})
-    gauge = Gauge(n_mappings=len(branches) + 2)
+    loop = Loop(learner, Reservoir(reservoir_size, seed), triggers)
+    X, y = loop.check(split.X_stream, split.y_stream)
+    branches = [Branch(trigger) for trigger in triggers]
+
+    def note(check: Check, mapping: HashMapping | None, position: int) -> None:
+        branches[position].note(check, mapping)
+
+    loop.start(X.shape[1], note)
+    first = loop.current
     measured: dict[str, float] = {}
-    learning_s, done = 0.0, 0
+    feeding_s, done = 0.0, 0
     for seen in checkpoints.tolist():
-        moments = learning.feed(X[done:seen], None if y is None else y[done:seen], intervals)
-        while True:
-            begin = time.process_time()
-            moment = next(moments, None)
-            learning_s += time.process_time() - begin
-            if moment is None:
-                break
-            for branch in branches:
-                if moment.forced or moment.seen % branch.trigger.interval == 0:
-                    branch.decide(moment, gauge)
+        begin = time.process_time()
+        loop.feed(X[done:seen], None if y is None else y[done:seen], note)
+        feeding_s += time.process_time() - begin
         done = seen
         for branch in branches:
             key = branch.snapshot.fingerprint
@@ -165,7 +156,10 @@ def learn_once(
                 measured[key] = _precision(split, branch.snapshot, top)
             branch.precisions.append(measured[key])
         progress(done, len(X))
-    return Pass(checkpoints.tolist(), branches, first, learning.current, learning_s)
+    for branch, followed in zip(branches, loop.branches, strict=True):
+        branch.deciding_s = followed.deciding_s
+    learning_s = feeding_s - sum(branch.deciding_s for branch in branches)
+    return Pass(checkpoints.tolist(), branches, first, loop.current, learning_s)
 
 
 def pass_seed(trial: int, seed: int) -> int:

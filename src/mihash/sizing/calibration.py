@@ -17,6 +17,8 @@ from .. import validation
 from ..errors import InvalidInput
 from ..index.online_index import OnlineIndex
 from ..index.options import Options, default_trigger
+from ..loop.decisions import Check
+from ..mapping import HashMapping
 from ..online import learner_class
 from ..search import as_columns, nearest
 from ..trigger import TriggerUpdate
@@ -172,19 +174,24 @@ def _made_up(n_features: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 def _learning(X: NDArray[np.float32], y: NDArray[Any] | None, options: Options) -> tuple[float, int, int, int]:
     """Return seconds for an example, how many there were, and the updates in all and in the last half."""
-    warm = options.make_stream()
-    list(warm.feed(*warm.check(X[:_WARM], None if y is None else y[:_WARM])))
-    stream, seen, n = options.make_stream(), [], len(X)
+    warm = options.make_loop()
+    warm.feed(*warm.check(X[:_WARM], None if y is None else y[:_WARM]))
+    loop, seen, n = options.make_loop(), [], len(X)
+
+    def note(check: Check, mapping: HashMapping | None, _branch: int) -> None:
+        if mapping is not None:
+            seen.append(check.seen)
+
     begin = time.process_time()
-    for event in stream.feed(*stream.check(X, y)):
-        if event.mapping is not None:
-            seen.append(event.seen)
-        if event.seen >= _FEWEST and time.process_time() - begin > _LONGEST_S:
-            n = event.seen
+    loop.put(*loop.check(X, y))
+    while loop.queue.later:
+        loop.learn(options.interval, note)
+        if loop.seen >= _FEWEST and time.process_time() - begin > _LONGEST_S:
+            n = loop.seen
             break
     took = time.process_time() - begin
-    if stream.failure is not None:
-        raise InvalidInput(stream.failure)
+    if loop.failure is not None:
+        raise InvalidInput(loop.failure)
     return took / n, n, len(seen), sum(at > n // 2 for at in seen)
 
 

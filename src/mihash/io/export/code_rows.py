@@ -125,8 +125,8 @@ def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> 
     """Give what a source holds at this moment, for as long as it is read."""
     if isinstance(source, OnlineIndex | SQLiteTable):
         folder = source.folder if isinstance(source, OnlineIndex) else source.database.folder
-        mapping = source.snapshot if isinstance(source, OnlineIndex) else source.mapping
-        if mapping is None:
+        empty = source.version is None if isinstance(source, OnlineIndex) else source.mapping is None
+        if empty:
             raise NotReady("There are no codes to export: add vectors first.")
         with _stored(folder, metadata, vectors) as rows:
             yield rows
