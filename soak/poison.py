@@ -155,7 +155,7 @@ def _use(index: OnlineIndex, X: Vectors, expected: dict[int, Vectors]) -> None:
     if stats["items"] != len(expected) or stats["rehash_error"] is not None:
         raise Failure(f"{stats['items']} of {len(expected)} items; rehash_error {stats['rehash_error']}.")
     for rescore in (0, 50):
-        keys, distances, _ = index.search(X[::_EVERY], k=5, rescore=rescore)
+        keys, distances = index.search(X[::_EVERY], k=5, rescore=rescore)[:2]
         if keys.shape != (len(X[::_EVERY]), 5) or np.isnan(distances).any():
             raise Failure(f"A search gave the shape {keys.shape}, {np.isnan(distances).sum()} distances are NaN.")
     if not index.contains(list(expected)).all():

@@ -67,7 +67,7 @@ def test_what_happens_is_told(running):
         versions = {each["number"]: each for each in index.versions()}
         for event in found:
             if event.name == "version":
-                assert event.data == versions[event.data["number"]]
+                assert event.data == dict(versions[event.data["number"]])
         stats = [event.data for event in found if event.name == "stats"]
         assert stats[-1]["items"] == 500
         assert "rates" in stats[-1]

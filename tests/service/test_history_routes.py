@@ -80,7 +80,7 @@ def test_quality_with_a_theta_and_infinity(running):
 
 def test_versions_and_distances(served):
     versions = served.get("/v1/versions").body["versions"]
-    assert versions == index_of(served).versions()
+    assert versions == [dict(each) for each in index_of(served).versions()]
     assert [each["number"] for each in versions] == sorted(each["number"] for each in versions)
     for version in (versions[0]["number"], versions[-1]["number"], "current"):
         found = served.get(f"/v1/versions/{version}/distances").body

@@ -9,6 +9,7 @@ from soak.pages import pages_of
 
 from damage import flip_column, replace
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
+from mihash.store.filters import decode_metadata
 from mihash.store.keys import as_keys, readings
 from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.items import (
@@ -17,7 +18,6 @@ from mihash.store.sqlite.items import (
     ids_of,
     insert_items,
     keys_of,
-    metadata_of,
     remove_items,
     removed_items,
     texts_of,
@@ -99,10 +99,7 @@ def test_a_number_and_a_string_of_the_same_look_are_different_keys(database):
     ("keys", "named"),
     [
         (["x", "b", "y"], "'b' is stored already"),
-        (["x", "y", "x"], "'x' is given twice"),
-        ([7, "7", 7], "7 is given twice"),
         (["2", 2], "2 is stored already"),
-        (["new", "b", "new"], "'new' is given twice"),
     ],
 )
 def test_a_key_that_is_there_already_is_named_and_nothing_is_stored(database, keys, named):
@@ -197,10 +194,10 @@ def test_positions_in_sources():
 def test_metadata_come_back(database):
     given = [{"a": 1, "b": [1.5, None]}, None, {}, {"ü": "😀"}]
     insert(database, ["a", "b", "c", "d"], as_metadata(given, 4))
-    assert [reading(database, metadata_of, i) for i in range(4)] == given
+    assert [decode_metadata(text) for text in reading(database, texts_of, range(4))] == given
     assert reading(database, texts_of, [3, 0]) == ['{"ü":"😀"}', '{"a":1,"b":[1.5,null]}']
     assert as_metadata({"a": 1}, 1) == ['{"a":1}']
-    assert as_metadata(None, 2) == [None, None]
+    assert as_metadata(None, 2) is None
 
 
 @pytest.mark.parametrize(("metadata", "n"), [([{}], 2), ({"a": 1}, 2), ([], 1), (["a"], 1), ("a", 1)])
@@ -265,7 +262,7 @@ def test_metadata_that_are_gone_are_damage(database):
     insert(database, ["a"], ['{"x":1}'])
     replace(database.folder, "item", "metadata", '{"x":1}', None)
     with pytest.raises(CorruptStore):
-        reading(database, metadata_of, 0)
+        reading(database, texts_of, [0])
 
 
 @pytest.mark.parametrize("seal", ["x", b"x", 1.5])

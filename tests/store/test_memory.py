@@ -18,7 +18,8 @@ def filled(keys=None):
 
 
 def test_search_finds_what_is_stored():
-    keys, distances = filled().search(X, k=1)
+    keys, distances, version, measure = filled().search(X, k=1)
+    assert (version, measure) == (0, "hamming")
     assert (distances == 0).all()
     codes = first.encode(X)
     assert (codes[keys[:, 0]] == codes).all()

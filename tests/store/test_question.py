@@ -1,10 +1,16 @@
+import inspect
+
 import numpy as np
 import pytest
 
+from mihash.errors import InvalidInput
+from mihash.index.online_index import OnlineIndex
 from mihash.mapping import LinearMapping
 from mihash.store.filters import compile_filter
-from mihash.store.question import Answers, Question
+from mihash.store.question import Question
+from mihash.store.sqlite.answers import Answers
 from mihash.store.sqlite.sqlite_table import SQLiteTable
+from mihash.store.table import Table
 from oracles_tables import PlainTable, assert_answers
 
 rng = np.random.default_rng(0)
@@ -30,6 +36,11 @@ def filled(table, n=20):
     return plain, Answers(table.database, table.segments, "euclidean")
 
 
+def asked(answers, edition, question):
+    nearest = answers.nearest(edition, question, with_keys=True)
+    return None if nearest is None else question.hits(nearest)
+
+
 def expected(plain, question, where=False):
     accepts = (lambda metadata: metadata["even"]) if where else (lambda _: True)
     return [
@@ -46,7 +57,7 @@ def expected(plain, question, where=False):
 def test_an_answer_is_that_of_brute_force(table, where, options, k):
     plain, answers = filled(table)
     question = Question(Q, k, EVEN if where else None, **options)
-    hits = answers.hits(table.edition, question, plain_keys=False)
+    hits = asked(answers, table.edition, question)
     assert hits.version == table.edition.version
     assert_answers(hits, expected(plain, question, where), "rescore" in options)
     if "radius" not in options:
@@ -58,18 +69,51 @@ def test_no_item_matches(table):
     _, answers = filled(table)
     nothing = compile_filter({"even": "neither"})
     for options in ({}, {"rescore": 5}):
-        hits = answers.hits(table.edition, Question(Q, 5, nothing, **options), plain_keys=False)
+        hits = asked(answers, table.edition, Question(Q, 5, nothing, **options))
         assert hits.keys.shape == hits.distances.shape == (3, 0)
-    hits = answers.hits(table.edition, Question(Q, 5, nothing, radius=10), plain_keys=False)
+    hits = asked(answers, table.edition, Question(Q, 5, nothing, radius=10))
     assert [len(keys) for keys in hits.keys] == [0, 0, 0]
 
 
 def test_the_answer_of_a_table_without_items():
-    hits = Question(Q, 5).nothing(-1)
+    hits = Question(Q, 5).hits(Question(Q, 5).nothing())
     assert hits.keys.shape == hits.distances.shape == (3, 0)
     assert hits.version == -1
-    hits = Question(Q, 5, radius=3).nothing(2)
+    hits = Question(Q, 5, radius=3).hits(Question(Q, 5).nothing(2))
     assert [len(keys) for keys in hits.keys] == [len(each) for each in hits.distances] == [0, 0, 0]
+
+
+def test_one_query_vector_gives_answers_without_a_dimension_for_queries(table):
+    filled(table)
+    for options in ({"k": 4}, {"radius": 5}, {"k": 4, "rescore": 10}, {"k": 4, "where": {"even": True}}):
+        one, many = table.search(Q[1], **options), table.search(Q, **options)
+        assert one.keys.tolist() == many.keys[1].tolist()
+        assert one.distances.tolist() == many.distances[1].tolist()
+        assert (one.version, one.measure) == (many.version, many.measure)
+    assert table.search(Q[1], where={"even": "neither"}).keys.shape == (0,)
+
+
+def test_an_answer_names_the_measure_of_its_distances(table, tmp_path):
+    filled(table)
+    assert [table.search(Q, rescore=rescore).measure for rescore in (0, 5)] == ["hamming", "euclidean"]
+    cosine = SQLiteTable.create(tmp_path / "cosine", metric="cosine")
+    assert cosine.search(Q, rescore=5).measure == "cosine"
+    cosine.close()
+
+
+def test_every_search_takes_the_options_of_a_question():
+    stated = {option.name: option.default for option in Question.options()}
+    assert all(
+        option.description.endswith(".") and "\n" not in option.description for option in Question.options()
+    )
+    parameters = list(inspect.signature(Table.search).parameters.values())[2:]
+    assert {each.name: each.default for each in parameters} == stated
+    assert stated.keys() <= inspect.signature(OnlineIndex.search).parameters.keys()
+    for option in Question.options():
+        if option.type == "integer":
+            assert Question.of(Q, 5, **{option.name: option.minimum}) is not None
+            with pytest.raises(InvalidInput, match=f"`{option.name}` must be"):
+                Question.of(Q, 5, **{option.name: option.minimum - 1})
 
 
 def test_keys_that_are_all_numbers_come_as_numbers(table):
@@ -86,24 +130,24 @@ def test_a_held_edition_answers_as_it_was_or_not_at_all(table):
     plain, answers = filled(table)
     held, before = table.edition, expected(plain, Question(Q, 20))
     table.add(X[20:30], keys=range(20, 30))
-    assert_answers(answers.hits(held, Question(Q, 20), plain_keys=False), before)
+    assert_answers(asked(answers, held, Question(Q, 20)), before)
     table.delete("key 3")
-    assert answers.hits(held, Question(Q, 20), plain_keys=False) is None
+    assert asked(answers, held, Question(Q, 20)) is None
     ids = [[number for _, number, _ in each] for each in before]
-    found = answers.nearest(held, Question(Q, 20))
-    assert [ids.tolist() for ids, _ in found] == ids
+    nearest = answers.nearest(held, Question(Q, 20), with_keys=False)
+    assert [ids.tolist() for ids, _ in nearest.found] == ids
     with table.database.write() as connection:
         fresh = table.compact(connection)
     table.compacted(fresh)
-    assert answers.nearest(held, Question(Q, 20, rescore=20)) is None
-    assert answers.hits(table.edition, Question(Q, 20, rescore=20), plain_keys=False) is not None
+    assert answers.nearest(held, Question(Q, 20, rescore=20), with_keys=False) is None
+    assert asked(answers, table.edition, Question(Q, 20, rescore=20)) is not None
 
 
 def test_an_item_that_is_updated_meanwhile_is_not_lost_by_a_filter(table):
     _, answers = filled(table)
     held = table.edition  # a search has begun ...
     table.update(["key 4"], X[30:31])  # ... and another thread is faster
-    hits = answers.hits(held, Question(Q, 20, EVEN), plain_keys=False)
+    hits = asked(answers, held, Question(Q, 20, EVEN))
     assert hits is None or "key 4" in hits.keys[0]
 
 
@@ -113,7 +157,7 @@ def test_a_deletion_meanwhile_is_seen_by_all_of_a_filtered_search_or_by_nothing(
     held = table.edition
     table.add(X[30:31], keys=["before"], metadata=[{"even": True}])
     table.delete("key 4")
-    hits = answers.hits(held, Question(Q, 30, EVEN), plain_keys=False)
+    hits = asked(answers, held, Question(Q, 30, EVEN))
     found = set() if hits is None else set(hits.keys[0].tolist())
     assert hits is None or "key 4" in found or "before" in found
 
@@ -137,7 +181,7 @@ def test_a_filter_is_remembered_and_follows_every_change(table):
             with table.database.write() as connection:
                 fresh = table.compact(connection)
             table.compacted(fresh)
-    assert len(table._answers._matches) <= 8
+    assert len(table.answers._matches) <= 8
 
 
 def test_two_filters_that_differ_in_a_value_only(table):

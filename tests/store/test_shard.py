@@ -49,8 +49,9 @@ def publish(number, after, version):
 
 
 def asked(shard, number, version, last=0):
-    found = shard.search(number, last, version, Question(Q, 100), True)
-    return None if found is None else [keys.tolist() for keys in found[1]]
+    question = Question(Q, 100)
+    found = shard.search(number, last, version, question, True)
+    return None if found is None else question.hits(found).keys.tolist()
 
 
 def blob(mapping):
@@ -99,18 +100,18 @@ def test_few_moments_are_kept_where_they_are_large(monkeypatch):
 def test_a_change_that_was_interrupted_after_its_commit_is_seen(shard):
     shard.stage(0, blob(FIRST))
     shard.apply([publish(1, 0, 0), rows(2, 1, 0, 10)], 0)
-    change = shard.table.change
+    apply = shard.table.apply
 
-    def interrupted(*arguments):
-        change(*arguments)
+    def interrupted(*arguments, **settings):
+        apply(*arguments, **settings)
         raise KeyboardInterrupt
 
-    shard.table.change = interrupted
+    shard.table.apply = interrupted
     with pytest.raises(KeyboardInterrupt):
         shard.apply([rows(3, 2, 10, 10)], 0)
     assert shard.hello()["applied"] == 2
     assert asked(shard, 3, 0, last=3) is None
-    shard.table.change = change
+    shard.table.apply = apply
     assert shard.apply([rows(3, 2, 10, 10)], 0)["applied"] == 3
     assert len(asked(shard, 3, 0, last=3)[0]) == 20
 

@@ -5,7 +5,7 @@ import time
 import weakref
 
 from ..errors import NotReady, PartialFailure
-from ..store.table import DurableTable
+from ..store.table import Table
 
 _AGAIN_S = 5.0
 
@@ -21,7 +21,7 @@ class Builder:
         Whether to begin with nothing being built.
     """
 
-    def __init__(self, table: DurableTable, paused: bool = False) -> None:
+    def __init__(self, table: Table, paused: bool = False) -> None:
         self._table = table
         self._condition = threading.Condition()
         self._paused, self._stopped, self._busy, self._asked = paused, False, False, False

@@ -15,7 +15,7 @@ from ..loop.loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
-from ..store.table import DurableTable
+from ..store.table import Table
 from ..trigger import Decision
 from .builder import Builder
 from .history import History
@@ -33,7 +33,7 @@ class IndexControl:
         The table, with the options of the index in its settings.
     """
 
-    def __init__(self, table: DurableTable) -> None:
+    def __init__(self, table: Table) -> None:
         self._table = table
         self._writing = threading.RLock()
         self._closed = False

@@ -22,7 +22,7 @@ from ..loop.loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.seals import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
-from ..store.table import DurableTable
+from ..store.table import Table
 from .options import Options
 
 CHECKPOINT_ROWS = 16_384
@@ -48,7 +48,7 @@ class History:
         How many rows were left for later then.
     """
 
-    def __init__(self, table: DurableTable, options: Options) -> None:
+    def __init__(self, table: Table, options: Options) -> None:
         self._table, self._options = table, options
         self._lock = table.database.lock  # one lock for all writes, so there is no order to get wrong
         self._loop: Loop | None = None

@@ -24,12 +24,11 @@ from ..online import OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
 from ..store.keys import Key
-from ..store.question import Hits
+from ..store.question import Hits, PartialHits
 from ..store.sqlite.items import Metadata
-from ..store.sqlite.positions import Reading
+from ..store.sqlite.positions import Reading, read_position
 from ..store.sqlite.seals import check_seals
-from ..store.sqlite.settings import read_position
-from ..store.sqlite.versions import now, published_versions
+from ..store.sqlite.versions import Version, now
 from ..store.table import Item
 from ..trigger import Trigger
 from .control import STORED, IndexControl
@@ -291,7 +290,8 @@ class OnlineIndex(IndexControl):
         query = self._table.get(key).vector
         hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
         others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
-        return hits._replace(keys=hits.keys[others], distances=hits.distances[others])
+        answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
+        return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)
 
     # What is known
 
@@ -364,13 +364,9 @@ class OnlineIndex(IndexControl):
         self._write_decisions()
         return self._history.checks(after, limit)
 
-    def versions(self) -> list[dict[str, Any]]:
-        """Return the versions that have answered queries, in order, and what each took to make.
-
-        Each is a dictionary: ``number``, ``kind``, ``seen``, ``items``, ``seconds`` and ``at``.
-        """
-        with self._table.database.read() as connection:
-            return published_versions(connection)
+    def versions(self) -> list[Version]:
+        """Return the versions that have answered queries, in order, and what each took to make."""
+        return self._table.versions()
 
     def distances(self, version: int | None = None) -> Distances:
         """Return the distances to neighbours and to others on the reservoir of now, under a version's mapping.

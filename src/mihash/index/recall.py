@@ -1,17 +1,19 @@
 """How many of the true nearest items a search finds: recall on a sample of the stored items."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import NotReady
-from ..store.table import DurableTable
+from ..records import Record
+from ..store.question import Question
+from ..store.table import Table
 
 
-class Recall(NamedTuple):
-    """The share of the true k nearest items among the k that were found.
+@dataclass(frozen=True)
+class Recall(Record):
+    """The share of the true k nearest items among the k that a search finds.
 
     Attributes
     ----------
@@ -20,9 +22,9 @@ class Recall(NamedTuple):
     rescored
         With rescoring.
     candidates
-        Among the candidates that are rescored: what rescoring cannot exceed.
+        Among the candidates that are rescored: the most that rescoring can reach.
     k, rescore, n_queries
-        What was asked.
+        The options of the searches, and how many there were.
     """
 
     recall: float
@@ -33,8 +35,8 @@ class Recall(NamedTuple):
     n_queries: int
 
 
-def evaluate(table: DurableTable, k: int, n_queries: int, rescore: int, seed: int) -> Recall:
-    """Take some items as queries, find their nearest others exactly, and see how many a search finds."""
+def evaluate(table: Table, k: int, n_queries: int, rescore: int, seed: int) -> Recall:
+    """Take some items as queries, find their nearest others exactly, and count how many of them a search finds."""
     k = validation.integer("k", k, minimum=1)
     n_queries = validation.integer("n_queries", n_queries, minimum=1)
     rescore = validation.integer("rescore", rescore, minimum=1)
@@ -43,22 +45,14 @@ def evaluate(table: DurableTable, k: int, n_queries: int, rescore: int, seed: in
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
     chosen, queries = table.sample(n_queries, seed)
-    truth = table.nearest_vectors(queries, chosen, k)
-    plain = _found(table, queries, chosen, k, 0)
-    again = _found(table, queries, chosen, k, rescore)
-    lists = table.search_ids(queries, max(k, rescore) + 1)  # as many as are rescored
-    wide = [ids[ids != mine] for ids, mine in zip(lists, chosen, strict=True)]
+    truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 
-    def share(found: list[NDArray[np.int64]]) -> float:
-        return float(
-            np.mean([len(np.intersect1d(mine, true)) / k for mine, true in zip(found, truth, strict=True)])
-        )
+    def share(k_asked: int, rescored: int = 0, most: int | None = k) -> float:
+        found = table.nearest(Question(queries, k_asked, rescore=rescored), with_keys=False).found
+        others = [ids[ids != own][:most] for (ids, _), own in zip(found, chosen, strict=True)]
+        hits = [len(np.intersect1d(each, true)) for each, true in zip(others, truth, strict=True)]
+        return float(np.mean(np.array(hits) / k))
 
-    return Recall(share(plain), share(again), share(wide), k, rescore, len(chosen))
-
-
-def _found(
-    table: DurableTable, queries: NDArray[np.float32], own: NDArray[np.int64], k: int, rescore: int
-) -> list[NDArray[np.int64]]:
-    lists = table.search_ids(queries, k + 1, rescore + 1 if rescore else 0)
-    return [ids[ids != mine][:k] for ids, mine in zip(lists, own, strict=True)]
+    # One more than is wanted: each query finds itself.
+    candidates = share(max(k, rescore) + 1, most=None)
+    return Recall(share(k + 1), share(k + 1, rescore + 1), candidates, k, rescore, len(chosen))

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from math import nan
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import state as saved
@@ -21,7 +20,7 @@ from ..neighbors import Neighborhood
 from ..online import OnlineLearner, learner_class
 from ..reservoir import Reservoir
 from ..store import HashTable, MemoryTable
-from ..store.question import Hits
+from ..store.question import Hits, Question
 from ..trigger import Decision, FixedRate, Trigger, TriggerUpdate
 from .decisions import Check
 from .label_names import LabelNames
@@ -59,6 +58,7 @@ class OnlineHashing:
     Examples
     --------
     >>> import mihash
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 3, size=1000)
     >>> X = rng.standard_normal((3, 8))[y] + 0.3 * rng.standard_normal((1000, 8))
@@ -155,22 +155,17 @@ class OnlineHashing:
         self._loop.feed(vectors, labels, self._publish)
 
     def search(self, Q: ArrayLike, k: int = 10) -> Hits:
-        """Return the nearest stored items as (keys, distances, version), nearest first.
+        """Return the nearest stored items, nearest first.
 
         Keys and distances have the shape (n_queries, min(k, items)); for one query (d,) they have one dimension.
         Queries are encoded with the snapshot, as the table was. ``version`` is the number of the decision that
         accepted the snapshot, -1 before the first.
         """
-        validation.integer("k", k, minimum=1)
-        queries, _, single = validation.as_rows("Q", Q)
         self._start_from_table()
         if self._loop.accepted is None:
-            n = len(validation.features("Q", queries, allow_empty=True))
-            found: tuple[Any, Any] = np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32)
-        else:
-            found = self.table.search(queries, k)[:2]
-        keys, distances = (each[0] for each in found) if single else found
-        return Hits(keys, distances, self._version)
+            question = Question.of(Q, None, k=k)
+            return question.hits(question.nothing())
+        return self.table.search(Q, k)._replace(version=self._version)
 
     def rehash(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..index.online_index import OnlineIndex
+from ..store.sqlite.versions import Version
 from .problems import Problem, busy
 from .responses import to_json
 
@@ -126,11 +127,7 @@ class EventFeed:
             return begin, cursor, newest
         last = index.history(after=after - 1, limit=1) if after >= 0 else []
         since = last[0]["at"] if last else ""
-        missed = [
-            each
-            for each in published
-            if each["number"] >= after or each["at"] >= since or each["number"] == current
-        ]
+        missed = [each for each in published if each.number >= after or each.at >= since or each.number == current]
         versions = b"".join(_event("version", each) for each in missed[-_MAX_MISSED:])
         return begin + versions, cursor._replace(decision=after), newest
 
@@ -165,9 +162,9 @@ def _newest(index: OnlineIndex) -> int:
     return newest[-1]["number"] if newest else -1
 
 
-def _id(version: Mapping[str, Any]) -> VersionId:
+def _id(version: Version) -> VersionId:
     """Return what identifies a version; one that is published again has another time."""
-    return version["number"], version["at"]
+    return version.number, version.at
 
 
 def _event(name: str, value: Any, number: int | None = None) -> bytes:

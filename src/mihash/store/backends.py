@@ -7,7 +7,7 @@ from ..errors import InvalidInput
 from .cluster_options import Cluster
 from .sqlite.database import DATABASE
 from .sqlite.sqlite_table import RowsElsewhere, SQLiteTable
-from .table import DurableTable
+from .table import Table
 
 
 def holds_table(folder: Path) -> bool:
@@ -15,7 +15,7 @@ def holds_table(folder: Path) -> bool:
     return (folder / DATABASE).exists()
 
 
-def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) -> DurableTable:
+def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) -> Table:
     """Make an empty table; with ``cluster``, one on Ray."""
     if cluster is None:
         return SQLiteTable.create(folder, **settings)
@@ -24,7 +24,7 @@ def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) 
     return RayTable.create(folder, **cluster.given(), **settings)
 
 
-def open_table(folder: Path, read_only: bool, cluster: Cluster | None = None) -> DurableTable:
+def open_table(folder: Path, read_only: bool, cluster: Cluster | None = None) -> Table:
     """Open a table; ``cluster`` is for one on Ray alone."""
     given = {} if cluster is None else cluster.given()
     try:

@@ -22,6 +22,16 @@ CODE_ROWS = 65_536
 
 
 @dataclass(frozen=True)
+class Published:
+    """The version that answers, in numbers, of a table whose codes are on other machines."""
+
+    version: int
+    mapping: HashMapping
+    n_items: int
+    n_dead: int
+
+
+@dataclass(frozen=True)
 class Edition:
     """Codes of all rows under one mapping.
 

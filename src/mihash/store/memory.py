@@ -8,17 +8,27 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
-from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, as_method, empty_columns
+from ..search import (
+    Bitmap,
+    Columns,
+    Method,
+    Searcher,
+    as_bitmap,
+    as_codes,
+    as_columns,
+    empty_columns,
+)
 from ..state import State
 from .buffers import appended
 from .keys import as_keys, key_array
+from .question import Hits, Question
 
 
 class MemoryTable:
     """Items in memory, with their codes under one snapshot.
 
-    A rebuild only notes the new snapshot; the codes are computed when somebody first needs them. So a table
-    that is rebuilt twice between two queries pays once.
+    A rebuild only stores the new snapshot; the codes are computed when they are first needed. So a table that is
+    rebuilt twice between two queries pays once. The version of an answer counts the rebuilds, from 0.
 
     Examples
     --------
@@ -33,6 +43,7 @@ class MemoryTable:
     def __init__(self) -> None:
         self._n = 0
         self._n_bits: int | None = None
+        self._version = -1
         self._mapping: HashMapping | None = None
         self._X: NDArray[np.float32] | None = None
         self._columns: Columns | None = None
@@ -50,7 +61,7 @@ class MemoryTable:
         table._n_bits = n_bits
         table._store_keys(table._new_keys(keys, len(checked)))
         table._columns = as_columns(checked)
-        table._n_coded, table._from_codes = len(checked), True
+        table._n_coded, table._from_codes, table._version = len(checked), True, 0
         return table
 
     def __len__(self) -> int:
@@ -109,18 +120,20 @@ class MemoryTable:
             )
         self._mapping, self._n_bits, self._n_coded = mapping, mapping.n_bits, 0
         self._columns = self._searcher = None
+        self._version += 1
 
-    def search(
-        self, Q: ArrayLike, k: int = 10, *, method: str = "auto", n_threads: int = 1
-    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return keys and distances (n_queries, min(k, items)), nearest first, ties in the order of addition.
+    def search(self, Q: ArrayLike, k: int = 10, *, method: str = "auto", n_threads: int = 1) -> Hits:
+        """Return the nearest items to each query, nearest first, ties in the order of addition.
 
-        ``method`` and ``n_threads`` are those of `search_codes`.
+        The options are those of `Question`; a single query vector gives 1-D answers.
         """
         if self._mapping is None:
             raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
-        queries = validation.features("Q", Q, self._mapping.n_features, allow_empty=True)
-        return self.search_codes(self._mapping.encode_rows(queries), k, method=method, n_threads=n_threads)
+        question = Question.of(Q, self._mapping.n_features, k=k, method=method, n_threads=n_threads)
+        codes = as_columns(self._mapping.encode_rows(question.queries))
+        keys, distances = self._nearest(codes, None, question.k, None, question.method, question.n_threads)
+        one = 0 if question.single else slice(None)
+        return Hits(keys[one], distances[one], self._version)
 
     def search_codes(
         self,
@@ -154,22 +167,31 @@ class MemoryTable:
         mask
             Which items may be found, as booleans in the order of addition; all by default.
         """
-        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
-        k = validation.integer("k", k, minimum=1)
         if fingerprint is not None and (self._mapping is None or fingerprint != self._mapping.fingerprint):
             raise SnapshotMismatch(
                 "The query codes were made by another mapping than the table's. Encode with `table.mapping`."
             )
-        queries = as_columns(validation.packed("query_codes", query_codes, self._bits()))
+        options = Question.checked(k=k, radius=radius, method=method, n_threads=n_threads)
+        codes = validation.packed("query_codes", query_codes, self._bits())
+        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (self._n,)))
+        return self._nearest(as_columns(codes), live, **options)
+
+    def _nearest(
+        self,
+        queries: Columns,
+        live: Bitmap | None,
+        k: int,
+        radius: int | None,
+        method: Method,
+        n_threads: int,
+    ) -> tuple[Any, Any]:
         columns = self._coded()
         if self._searcher is None:
             self._searcher = Searcher(self._bits())
-        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (len(columns),)))
         if radius is not None:
-            radius = validation.integer("radius", radius, minimum=0)
-            found = self._searcher.within(queries, columns, radius, live, chosen, n_threads)
+            found = self._searcher.within(queries, columns, radius, live, method, n_threads)
             return [self._keys[ids] for ids, _ in found], [each for _, each in found]
-        ids, distances = self._searcher.nearest(queries, columns, k, live, chosen, n_threads)
+        ids, distances = self._searcher.nearest(queries, columns, k, live, method, n_threads)
         return self._keys[ids], distances
 
     def _bits(self) -> int:

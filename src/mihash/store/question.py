@@ -1,25 +1,39 @@
-"""Answers to queries from one edition: scan, filter, rescore, and the keys of what was found."""
+"""What is asked of a hash table, and what it answers. Each search option is stated here, once."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..search import Bitmap, Method, as_bitmap, as_columns, as_method
-from .edition import Edition
+from ..search import Method, as_method
 from .filters import compile_filter
-from .keys import key_array
-from .rescoring import Found, rescored
-from .sqlite.database import Database
-from .sqlite.items import keys_of, matching
-from .sqlite.segments import Segments
-from .sqlite.settings import read_settings
 
-_REMEMBERED = 8
+Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
+"""For each query the ids of the items that were found, and their distances."""
+
+
+class Nearest(NamedTuple):
+    """What was found for each query, before it is shaped into `Hits`.
+
+    Attributes
+    ----------
+    found
+        Ids and distances for each query, nearest first.
+    keys
+        The keys of these ids; None where the ids are the keys, or keys were not asked for.
+    version
+        The version of the hash table that answered, -1 before the first.
+    missing
+        The shards that did not answer.
+    """
+
+    found: Found
+    keys: list[NDArray[Any]] | None = None
+    version: int = -1
+    missing: tuple[int, ...] = ()
 
 
 class Hits(NamedTuple):
@@ -28,39 +42,43 @@ class Hits(NamedTuple):
     Attributes
     ----------
     keys
-        Keys (n_queries, k), nearest first; for a radius search a list with one array for each query.
+        Keys (n_queries, k), nearest first; for a radius search a list with one array for each query. For a single
+        query vector, its keys (k,).
     distances
-        Their Hamming distances, or after rescoring the distances of the vectors themselves.
+        The distances in the same shape, in the unit of ``measure``.
     version
         The version of the hash table that answered, -1 before the first.
+    measure
+        ``"hamming"``, or after rescoring the metric of the vectors: ``"euclidean"`` or ``"cosine"``.
     """
 
     keys: Any
     distances: Any
     version: int
+    measure: str = "hamming"
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The shards that did not answer: none, but for a `PartialHits`."""
+        """The shards that did not answer; empty except in a `PartialHits`."""
         return ()
 
 
 class PartialHits(Hits):
-    """An answer in which shards are missing, for who has allowed that.
+    """An answer without the items of some shards, given only with ``allow_partial=True``.
 
     Examples
     --------
-    >>> hits = PartialHits(np.array([[3]]), np.array([[0]]), 7, (1,))
-    >>> keys, distances, version = hits
+    >>> hits = PartialHits(np.array([[3]]), np.array([[0]]), 7, "hamming", (1,))
+    >>> keys, distances, version, measure = hits
     >>> version, hits.missing, Hits(*hits).missing
     (7, (1,), ())
     """
 
     _missing: tuple[int, ...]
 
-    def __new__(cls, keys: Any, distances: Any, version: int, missing: tuple[int, ...]) -> Self:
+    def __new__(cls, keys: Any, distances: Any, version: int, measure: str, missing: tuple[int, ...]) -> Self:
         """Return the answer, with the numbers of the shards that are not in it."""
-        made = super().__new__(cls, keys, distances, version)
+        made = super().__new__(cls, keys, distances, version, measure)
         made._missing = missing
         return made
 
@@ -70,149 +88,117 @@ class PartialHits(Hits):
         return self._missing
 
 
+class Option(NamedTuple):
+    """One search option: its name, JSON type, default, least value (or None) and what it does, in one line."""
+
+    name: str
+    type: str
+    default: Any
+    minimum: int | None
+    description: str
+
+
+def _about(kind: str, description: str, minimum: int | None = None) -> dict[str, Any]:
+    return {"type": kind, "minimum": minimum, "description": description}
+
+
 @dataclass(frozen=True)
 class Question:
-    """What is asked, checked.
+    """What is asked, checked by `of`.
 
-    Attributes
-    ----------
-    queries
-        Feature vectors (n_queries, d).
-    k
-        How many items are wanted for each.
-    condition
-        An SQL condition on metadata with its parameters, or None.
-    rescore
-        How many candidates are rescored, 0 for none.
-    radius
-        In place of k, up to which Hamming distance items are wanted.
-    method
-        How codes are searched.
-    n_threads
-        How many threads share the work.
+    The options are the fields with a description; `options` lists them for HTTP, the command line and the docs.
+
+    Examples
+    --------
+    >>> [option.name for option in Question.options()]
+    ['k', 'where', 'rescore', 'radius', 'method', 'n_threads']
+    >>> question = Question.of([1.0, 2.0], n_features=2, k=3)
+    >>> question.queries.shape, question.single, question.k
+    ((1, 2), True, 3)
     """
 
     queries: NDArray[np.float32]
-    k: int
-    condition: tuple[str, list[Any]] | None = None
-    rescore: int = 0
-    radius: int | None = None
-    method: Method = "auto"
-    n_threads: int = 1
+    k: int = field(
+        default=10,
+        metadata=_about("integer", "How many items to return for each query; fewer where there are fewer.", 1),
+    )
+    where: tuple[str, list[Any]] | None = field(
+        default=None,
+        metadata=_about("object", "Return only items whose metadata matches this filter (docs/index.md)."),
+    )
+    rescore: int = field(
+        default=0,
+        metadata=_about(
+            "integer", "How many of the nearest codes to rank again by their vectors' distance; 0 for none.", 0
+        ),
+    )
+    radius: int | None = field(
+        default=None,
+        metadata=_about("integer", "Return all items at most this many bits away, in place of the k nearest.", 0),
+    )
+    method: Method = field(
+        default="auto",
+        metadata=_about("string", "How to search the codes: scan, multi-index, or auto for the faster one."),
+    )
+    n_threads: int = field(default=1, metadata=_about("integer", "How many threads share the work.", 1))
+    single: bool = False
+    """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 
     @classmethod
-    def checked(
-        cls,
-        Q: ArrayLike,
-        n_features: int | None,
-        k: int,
-        where: Mapping[str, Any] | None,
-        rescore: int,
-        radius: int | None,
-        method: str,
-        n_threads: int,
-    ) -> "Question":
-        """Return what is asked, or raise where something of it is wrong."""
-        chosen, n_threads = as_method(method), validation.integer("n_threads", n_threads, minimum=1)
-        k = validation.integer("k", k, minimum=1)
-        rescore = validation.integer("rescore", rescore, minimum=0)
-        if radius is not None:
-            radius = validation.integer("radius", radius, minimum=0)
-        condition = None if where is None else compile_filter(where)
-        queries = validation.features("Q", Q, n_features, allow_empty=True)
-        return cls(queries, k, condition, rescore, radius, chosen, n_threads)
+    def options(cls) -> Iterator[Option]:
+        """Yield each search option."""
+        for each in fields(cls):
+            if each.metadata:
+                yield Option(each.name, default=each.default, **each.metadata)
 
-    def nothing(self, version: int) -> Hits:
-        """Return the answer of a table without items."""
-        n = len(self.queries)
-        if self.radius is not None:
-            return Hits([np.empty(0, dtype=np.int64)] * n, [np.empty(0, dtype=np.int32)] * n, version)
-        return Hits(np.empty((n, 0), dtype=np.int64), np.empty((n, 0), dtype=np.int32), version)
+    @classmethod
+    def of(cls, Q: ArrayLike, n_features: int | None, **given: Any) -> "Question":
+        """Return a checked question, or raise `InvalidInput`.
 
-
-class Answers:
-    """Answers questions from editions, with keys, metadata and vectors from the disk.
-
-    Parameters
-    ----------
-    database, segments
-        Where keys, metadata and vectors are.
-    metric
-        How vectors are compared when they are rescored.
-    """
-
-    def __init__(self, database: Database, segments: Segments, metric: str) -> None:
-        self._database, self._segments, self.metric = database, segments, metric
-        # By what they depend on, for a prefix of the rows.
-        self._matches: dict[tuple[Any, ...], tuple[NDArray[np.bool_], Bitmap | None]] = {}
-
-    def hits(self, edition: Edition, question: Question, plain_keys: bool) -> Hits | None:
-        """Return an answer from one edition, None where a row of it is not stored any more."""
-        lists = self.nearest(edition, question)
-        if lists is None:
-            return None
-        if not lists:
-            return question.nothing(edition.version)
-        ids = [found for found, _ in lists]
-        keys = ids if plain_keys else self.keys(ids)
-        if keys is None:
-            return None
-        distances = [found for _, found in lists]
-        if question.radius is not None:
-            return Hits(keys, distances, edition.version)
-        return Hits(np.stack(keys), np.stack(distances), edition.version)
-
-    def nearest(self, edition: Edition, question: Question) -> Found | None:
-        """Return ids and distances for each query."""
-        live = edition.live
-        if question.condition is not None:
-            live = self._matching(edition, *question.condition)
-            if live is None:
-                return None
-        queries = as_columns(edition.mapping.encode_rows(question.queries))
-        k, rescore, radius = question.k, question.rescore, question.radius
-        how = live, question.method, question.n_threads
-        if radius is None:
-            rows, distances = edition.searcher.nearest(queries, edition.columns, max(k, rescore), *how)
-            lists: Found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
-        else:
-            found = edition.searcher.within(queries, edition.columns, radius, *how)
-            lists = [(edition.ids[row], each) for row, each in found]
-        if not rescore:
-            return lists
-        return rescored(self._segments, question.queries, lists, k if radius is None else None, self.metric)
-
-    def keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
-        """Return the keys of ids, None where one is not stored any more."""
-        wanted = np.unique(np.concatenate(lists))
-        with self._database.read() as connection:
-            found = keys_of(connection, wanted)
-        if len(found) < len(wanted):
-            return None
-        whole = key_array(list(found.values())).dtype  # one type for the whole answer
-        return [key_array([found[number] for number in ids.tolist()]).astype(whole) for ids in lists]
-
-    def _matching(self, edition: Edition, sql: str, parameters: list[Any]) -> Bitmap | None:
-        """Return the rows that were not deleted and whose metadata matches; None where some are gone meanwhile.
-
-        Rows never change, so what is known of the first ones stays, and only those that came since are looked at.
+        Parameters
+        ----------
+        Q
+            Queries (n_queries, d), or one query vector (d,).
+        n_features
+            The dimension of the stored vectors, None while it is not known.
+        given
+            Values of the `options`, with ``where`` as the filter's dictionary.
         """
-        name = (edition.n_purges, sql, json.dumps(parameters))
-        known, bits = self._matches.get(name, (np.empty(0, dtype=np.bool_), None))
-        if len(known) < edition.n:
-            mask = np.zeros(edition.n, dtype=np.bool_)
-            mask[: len(known)] = known
-            fresh = edition.ids[len(known) :][~edition.dead[len(known) :]]
-            with self._database.read() as connection:
-                settings = read_settings(connection)
-                current = (settings.get("tombstones", 0), settings.get("compactions", 0))
-                if current != (edition.n_tombstones, edition.n_purges):
-                    return None
-                found = matching(connection, sql, parameters, fresh)
-            mask[edition.places(np.array(found, dtype=np.int64))] = True
-            known, bits = mask, as_bitmap(mask)
-            kept = {each: of for each, of in list(self._matches.items())[1 - _REMEMBERED :] if each != name}
-            self._matches = {**kept, name: (known, bits)}
-        if bits is None or len(known) > edition.n:
-            bits = as_bitmap(known[: edition.n])
-        return bits if edition.live is None else bits & edition.live
+        raw = validation.array("Q", Q)
+        single = raw.ndim == 1
+        options = cls.checked(**given)
+        queries = validation.features("Q", raw[None] if single else raw, n_features, allow_empty=True)
+        return cls(queries, **options, single=single)
+
+    @classmethod
+    def checked(cls, **given: Any) -> dict[str, Any]:
+        """Return values of the `options`, checked, with the filter compiled."""
+        for option in cls.options():
+            value = given.get(option.name)
+            if option.name in given and option.type == "integer" and (value, option.default) != (None, None):
+                given[option.name] = validation.integer(option.name, value, minimum=option.minimum or 0)
+        if "method" in given:
+            as_method(given["method"])
+        if given.get("where") is not None:
+            given["where"] = compile_filter(given["where"])
+        return given
+
+    def nothing(self, version: int = -1) -> Nearest:
+        """Return what is found in a table without items."""
+        distances = np.empty(0, dtype=np.float32 if self.rescore else np.int32)
+        return Nearest([(np.empty(0, dtype=np.int64), distances)] * len(self.queries), None, version)
+
+    def hits(self, nearest: Nearest, measure: str = "hamming") -> Hits:
+        """Return what was found in the shape that was asked for."""
+        keys: Any = nearest.keys if nearest.keys is not None else [ids for ids, _ in nearest.found]
+        distances: Any = [each for _, each in nearest.found]
+        if len({each.dtype for each in keys}) > 1:  # one type for the whole answer
+            keys = [each.astype(object) for each in keys]
+        if self.single:
+            keys, distances = keys[0], distances[0]
+        elif self.radius is None:
+            keys = np.stack(keys) if keys else np.empty((0, 0), dtype=np.int64)
+            distances = np.stack(distances) if distances else np.empty((0, 0), dtype=np.int32)
+        if nearest.missing:
+            return PartialHits(keys, distances, nearest.version, measure, nearest.missing)
+        return Hits(keys, distances, nearest.version, measure)

@@ -1,13 +1,10 @@
-"""Orders the nearest codes anew by the distances of their vectors."""
-
-from typing import Any
+"""Ranks the nearest codes again by the distances of their vectors."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .question import Found
 from .sqlite.segments import Segments
-
-Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
 
 
 def rescored(

@@ -1,30 +1,63 @@
-"""What an index needs of a hash table on the disk, and what all of them share: settings and versions.
+"""The hash table on a disk: one write path and one search path, over a few hooks (Sec. 3.1).
 
-A durable table has one SQLite database for its settings, decisions, versions and checkpoints. Where vectors and
-codes are is its own affair: in that database (`SQLiteTable`), or on other machines (`RayTable`).
+A durable table has one SQLite database for its settings, decisions, versions and checkpoints. Vectors and codes
+are in that database (`SQLiteTable`) or on other machines (`RayTable`). Both fill in the hooks of `Table`.
 """
 
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInput, MIHashError, UnknownName
+from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownName
 from ..mapping import HashMapping
-from .keys import Key
-from .question import Hits
+from .change import Change, Rows, Source
+from .edition import Edition, Published
+from .filters import decode_metadata
+from .keys import Key, as_keys
+from .question import Found, Hits, Nearest, Question
 from .sqlite.database import Database
 from .sqlite.items import Metadata
-from .sqlite.positions import Reading
-from .sqlite.segments import LabelKind, Segment
-from .sqlite.settings import read_settings
-from .sqlite.versions import mapping_of, waiting_version
+from .sqlite.positions import write_position
+from .sqlite.segments import LabelKind, Segment, Segments
+from .sqlite.settings import read_settings, write_settings
+from .sqlite.versions import Version, mapping_of, propose, published_versions, waiting_version
+
+
+class HashTable(Protocol):
+    """What `OnlineHashing` needs of a hash table: items and queries encoded with one snapshot."""
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        ...
+
+    @property
+    def n_features(self) -> int | None:
+        """The dimension of the stored vectors, None while it is not known."""
+        ...
+
+    @property
+    def mapping(self) -> HashMapping | None:
+        """The snapshot that the codes belong to, None before the first `rebuild`."""
+        ...
+
+    def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> Any:
+        """Store items; their codes are made with the table's own snapshot."""
+        ...
+
+    def rebuild(self, mapping: HashMapping) -> None:
+        """Recompute every code with a new snapshot."""
+        ...
+
+    def search(self, Q: ArrayLike, k: int = 10) -> Hits:
+        """Return the k nearest items to each query."""
+        ...
 
 
 class Item(NamedTuple):
@@ -36,58 +69,22 @@ class Item(NamedTuple):
     metadata: dict[str, Any] | None
 
 
-class State(Protocol):
-    """What a table says of the version that answers."""
-
-    @property
-    def version(self) -> int:
-        """Its number."""
-        ...
-
-    @property
-    def mapping(self) -> HashMapping:
-        """What made the codes, and encodes queries."""
-        ...
-
-    @property
-    def n_items(self) -> int:
-        """How many rows were not deleted."""
-        ...
-
-    @property
-    def n_dead(self) -> int:
-        """How many rows were deleted and are still there."""
-        ...
-
-
-class DurableTable(ABC):
-    """A hash table that an index can be made of.
+class Table(ABC):
+    """A hash table that an index is built on.
 
     Parameters
     ----------
     database
-        Where its settings are.
+        The database of its settings.
     """
+
+    segments: Segments
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._settings: dict[str, Any] = {}
 
-    # What is known of the rows
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return how many items are stored."""
-
-    @property
-    @abstractmethod
-    def edition(self) -> State | None:
-        """The version that answers now; None before the first."""
-
-    @property
-    @abstractmethod
-    def metric(self) -> str:
-        """How vectors are compared: ``"euclidean"`` or ``"cosine"``."""
+    # Settings
 
     @property
     def mapping(self) -> HashMapping | None:
@@ -99,7 +96,15 @@ class DurableTable(ABC):
     def n_features(self) -> int | None:
         """The dimension of the stored vectors, None while it is not known."""
         found = self.setting("n_features")
-        return None if found is None else int(found)
+        if found is not None:
+            return int(found)
+        mapping = self.mapping
+        return None if mapping is None else mapping.n_features
+
+    @property
+    def metric(self) -> str:
+        """How vectors are compared: ``"euclidean"`` or ``"cosine"``."""
+        return str(self.setting("metric"))
 
     @property
     def label_kind(self) -> LabelKind | None:
@@ -118,7 +123,7 @@ class DurableTable(ABC):
 
     @property
     def purged(self) -> bool:
-        """Whether rows that were learned from are not there any more."""
+        """Whether rows that were learned from are no longer stored."""
         return bool(self.setting("compactions"))
 
     def setting(self, name: str) -> Any:
@@ -136,35 +141,92 @@ class DurableTable(ABC):
         return int(self.setting(name) or 0)
 
     def about(self) -> dict[str, Any]:
-        """Return what this kind of table has to say in the statistics of an index."""
+        """Return what this kind of table adds to the statistics of an index."""
         return {}
 
-    # Changing what is stored
+    # The write path
 
-    @abstractmethod
     def add(
         self,
         X: ArrayLike,
         keys: ArrayLike | None = None,
-        labels: NDArray[Any] | None = None,
+        labels: ArrayLike | None = None,
         metadata: Metadata = None,
-        source: tuple[str, int] | Reading | None = None,
+        source: Source = None,
     ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Store items under unique keys; return the keys, and the vectors as they were stored."""
+        """Store items under unique keys: `write` of `Change.add`."""
+        return self.write(Change.add(X, keys, labels, metadata, source))
 
-    @abstractmethod
     def update(
-        self, keys: ArrayLike, X: ArrayLike, labels: NDArray[Any] | None = None, metadata: Metadata = None
+        self, keys: ArrayLike | Key, X: ArrayLike, labels: ArrayLike | None = None, metadata: Metadata = None
     ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Give stored keys new vectors; without ``metadata`` they keep theirs."""
+        """Give stored keys new vectors; without ``metadata`` they keep theirs: `write` of `Change.update`."""
+        return self.write(Change.update(keys, X, labels, metadata))
 
-    @abstractmethod
     def delete(self, keys: ArrayLike | Key) -> int:
-        """Remove items; a key that is not stored raises `UnknownName`, and nothing is removed."""
+        """Remove items and return how many: `write` of `Change.delete`."""
+        return len(self.write(Change.delete(keys))[0])
+
+    def write(self, change: Change) -> tuple[list[Key], NDArray[np.float32]]:
+        """Commit a change: all of it is on the disk, and found, when this returns, or nothing is changed.
+
+        Raises `DuplicateKey` where a key to add is stored already, and `UnknownName` where a key to update or
+        delete is not stored.
+
+        Returns
+        -------
+            The keys, and the vectors as they were stored.
+        """
+        self._check_writable()
+        X = change.vectors
+        if len(X) and self.n_features not in (None, X.shape[1]):
+            raise InvalidInput(f"`X` must have {self.n_features} features, as all before it; got shape {X.shape}.")
+        vectors = self.segments.cast(X)
+        with self.database.lock:
+            keys, texts, gone = change.keys, change.texts, []
+            if keys is not None and change.kind == "add":
+                self._check_new(keys)
+            elif keys is not None:
+                ids, known = self._lookup(keys, change.kind == "update" and texts is None)
+                gone = all_found(keys, ids)
+                texts = known if texts is None and change.kind == "update" else texts
+            first = self.last + 1
+            if keys is None and not self.setting("plain_keys"):
+                first = max(self.last, self._top_key()) + 1  # the number is to be a key as well
+            segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
+            rows = Rows(segment, keys, texts, gone)
+            self.apply(rows, change.source)
+        return rows.names, vectors.astype(np.float32, copy=False)
+
+    def apply(self, rows: Rows, source: Source = None, **settings: Any) -> None:
+        """Commit a numbered change, with settings, in one transaction.
+
+        The sequence numbers increase and are above all that are stored. A shard calls this with what the
+        coordinator has numbered.
+        """
+        segment, fresh = rows.segment, dict(settings)
+        if rows.gone:
+            fresh["tombstones"] = self._count("tombstones") + len(rows.gone)
+        if len(segment):
+            fresh |= {"last": int(segment.ids[-1]), "rows": self._count("rows") + len(segment)}
+            fresh["n_features"] = segment.vectors.shape[1]
+            if rows.keys is not None:
+                fresh["plain_keys"] = 0
+            if segment.labels is not None and self.label_kind is None:
+                n_classes = segment.labels.shape[1] if segment.labels.ndim == 2 else 0
+                fresh["labels"] = json.dumps([segment.labels.dtype.name, n_classes])
+        with self.database.lock, self.loaded_again():
+            with self.database.write() as connection:
+                if source is not None:
+                    write_position(connection, source, rows.names)
+                finish = self._store(connection, rows)
+                write_settings(connection, **fresh)
+            self.settled(**fresh)
+            finish()
 
     @contextmanager
     def loaded_again(self) -> Iterator[None]:
-        """Where a change is interrupted, perhaps after it was committed, read anew what is on the disk."""
+        """Read the disk again after a change is interrupted, which may have happened after its commit."""
         try:
             yield
         except (InvalidInput, UnknownName):  # refused: nothing was changed
@@ -174,11 +236,27 @@ class DurableTable(ABC):
                 self._load()
             raise
 
-    @abstractmethod
-    def _load(self) -> None:
-        """Read anew what is on the disk."""
+    def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
+        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
+
+        Returns the settings that `compacted` takes over once they are committed.
+        """
+        purged = self._count("tombstones")
+        self._purge(connection)
+        fresh = {
+            "rows": self._count("rows") - (purged - self._count("purged")),
+            "purged": purged,
+            "compactions": self._count("compactions") + 1,
+        }
+        write_settings(connection, **fresh)
+        return fresh
 
     # Versions
+
+    def versions(self) -> list[Version]:
+        """Return the versions that have answered queries, in order."""
+        with self.database.read() as connection:
+            return published_versions(connection)
 
     def waiting(self) -> int | None:
         """Return the number of the version that is to be built next, None where there is none."""
@@ -191,23 +269,22 @@ class DurableTable(ABC):
             return mapping_of(connection, number)
 
     def check_width(self, mapping: HashMapping) -> None:
-        """Raise where a mapping is not for the vectors that are stored."""
+        """Raise where a mapping does not fit the stored vectors."""
         if self.n_features is not None and mapping.n_features != self.n_features:
             raise InvalidInput(
                 f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
             )
 
-    @abstractmethod
     def rebuild(self, mapping: HashMapping) -> None:
         """Recompute every code with a new snapshot, and answer with it."""
+        self.check_width(mapping)
+        with self.database.write() as connection:
+            (number,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM version").fetchone()
+            propose(connection, number, mapping)
+        self.build(number)
 
-    @abstractmethod
-    def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
-        """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
+    # The search path
 
-    # Searching
-
-    @abstractmethod
     def search(
         self,
         Q: ArrayLike,
@@ -219,38 +296,146 @@ class DurableTable(ABC):
         method: str = "auto",
         n_threads: int = 1,
     ) -> Hits:
-        """Return the nearest items to each query, nearest first, ties in the order of addition."""
+        """Return the nearest items to each query, nearest first, ties in the order of addition.
 
-    @abstractmethod
-    def search_ids(self, queries: NDArray[np.float32], k: int, rescore: int = 0) -> list[NDArray[np.int64]]:
-        """Return the sequence numbers of the nearest rows to each query, for a table that has rows."""
+        The options are those of `Question`. Where shards are missing this is a `PartialFailure`, or, if that was
+        allowed, a `PartialHits` that names them.
+        """
+        options = {"k": k, "where": where, "rescore": rescore, "radius": radius}
+        question = Question.of(Q, self.n_features, **options, method=method, n_threads=n_threads)
+        return question.hits(self.nearest(question), self.metric if rescore else "hamming")
 
-    @abstractmethod
+    def nearest(self, question: Question, with_keys: bool = True) -> Nearest:
+        """Return what one version of the table finds for each query.
+
+        Where rows of that version are purged meanwhile, it asks the next one, at last while nothing can change.
+        """
+        for _ in self._attempts():
+            with self._moment() as moment:
+                found = self._ask(moment, question, with_keys)
+            if found is not None:
+                return found
+        with self._unchanging(), self._moment() as moment:
+            found = self._ask(moment, question, with_keys)
+        if found is None:
+            raise CorruptStore("Rows of the hash table have no keys or vectors. Run `verify`, or use a backup.")
+        return found
+
     def sample(self, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return sequence numbers and vectors of some items, drawn from a seed, in the order of addition."""
+        chosen = np.sort(np.random.default_rng(seed).permutation(self.live_ids())[:n])
+        vectors = self.fetch(chosen)
+        if vectors is None:
+            raise NotReady("Items were purged meanwhile: try again.")
+        return chosen, vectors
 
-    @abstractmethod
-    def nearest_vectors(
-        self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int
-    ) -> list[NDArray[np.int64]]:
-        """Return the rows whose vectors are the k nearest to each query, without its own, by (distance, id)."""
-
-    @abstractmethod
     def get(self, key: Key) -> Item:
         """Return a stored item."""
+        wanted = as_keys(key)
+        if len(wanted) != 1:
+            raise InvalidInput(f"`get` takes one key; got {len(wanted)}.")
+        return self._item(wanted[0])
 
-    @abstractmethod
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Tell of each key whether it is stored."""
+        ids, _ = self._lookup(as_keys(keys), False)
+        return np.array([number is not None for number in ids], dtype=np.bool_)
 
-    @abstractmethod
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
         """Return the metadata of items, None for those that have none or are not stored.
 
         Raises `InvalidInput` where it is more than ``max_bytes`` bytes of JSON in all.
         """
+        return [decode_metadata(text) for text in self._lookup(as_keys(keys), True, max_bytes)[1]]
 
-    # Care
+    def close(self) -> None:
+        """Close the files."""
+        self.database.close()
+
+    # Hooks of the write path
+
+    def _check_writable(self) -> None:
+        """Raise where nothing can be written."""
+        self.database.check_writable()
+
+    @abstractmethod
+    def _check_new(self, keys: list[Key]) -> None:
+        """Raise `DuplicateKey` where a key is stored, unless `_store` does that."""
+
+    @abstractmethod
+    def _lookup(
+        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
+    ) -> tuple[list[int | None], list[str | None]]:
+        """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
+
+    @abstractmethod
+    def _top_key(self) -> int:
+        """Return the largest key that is a number, -1 where there is none."""
+
+    @abstractmethod
+    def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
+        """Store a numbered change inside a transaction; return what makes it visible after the commit."""
+
+    @abstractmethod
+    def _purge(self, connection: sqlite3.Connection) -> None:
+        """Remove the vectors of deleted rows inside a transaction."""
+
+    @abstractmethod
+    def compacted(self, fresh: dict[str, int]) -> None:
+        """Take over what `compact` has committed."""
+
+    @abstractmethod
+    def _load(self) -> None:
+        """Read what is on the disk."""
+
+    # Hooks of the search path
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+
+    @property
+    @abstractmethod
+    def edition(self) -> Edition | Published | None:
+        """The version that answers now; None before the first."""
+
+    @abstractmethod
+    def _moment(self) -> AbstractContextManager[Any]:
+        """Give the newest moment of the table to a search."""
+
+    @abstractmethod
+    def _ask(self, moment: Any, question: Question, with_keys: bool) -> Nearest | None:
+        """Answer from one moment; None where rows of it are gone."""
+
+    @abstractmethod
+    def _attempts(self) -> Iterable[Any]:
+        """Yield as often as a search may be repeated because its rows were purged, before changes are stopped."""
+
+    @abstractmethod
+    def _unchanging(self) -> AbstractContextManager[None]:
+        """Stop changes."""
+
+    @abstractmethod
+    def _item(self, key: Key) -> Item:
+        """Return a stored item."""
+
+    @abstractmethod
+    def live_ids(self) -> NDArray[np.int64]:
+        """Return the sequence numbers of all items, in order."""
+
+    @abstractmethod
+    def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32] | None:
+        """Return the vectors of rows, None where one is gone."""
+
+    @abstractmethod
+    def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
+        """Return ids and distances of the k nearest vectors to each query, without its own, by (distance, id)."""
+
+    # Hooks of an index
+
+    @abstractmethod
+    def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
 
     @abstractmethod
     def rows_after(self, last: int) -> Iterator[Segment]:
@@ -262,18 +447,7 @@ class DurableTable(ABC):
 
     @abstractmethod
     def tidy(self, connection: sqlite3.Connection) -> None:
-        """Put in order, inside a transaction, what a checkpoint has made superfluous."""
-
-    @abstractmethod
-    def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
-        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
-
-        Returns what `compacted` takes once that is committed.
-        """
-
-    @abstractmethod
-    def compacted(self, fresh: dict[str, int]) -> None:
-        """Take over what `compact` has committed."""
+        """Remove, inside a transaction, what a checkpoint has made superfluous."""
 
     @abstractmethod
     def verify(self) -> dict[str, int]:
@@ -283,6 +457,11 @@ class DurableTable(ABC):
     def backup(self, folder: Path) -> None:
         """Write a copy of one moment to a new folder."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close the files."""
+
+def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
+    """Return ids, or raise where a key has none."""
+    found = [number for number in ids if number is not None]
+    if len(found) != len(keys):
+        missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
+        raise UnknownName(f"The key {missing!r} is not stored.")
+    return found

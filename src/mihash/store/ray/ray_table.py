@@ -10,37 +10,33 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ... import state as saved
 from ... import validation
-from ...errors import CorruptStore, DuplicateKey, InvalidInput, MIHashError, NotReady
+from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
-from ..filters import decode_metadata
-from ..keys import Key, as_keys
-from ..question import Hits, PartialHits, Question
+from ..change import Rows
+from ..edition import Published
+from ..keys import Key
+from ..question import Found, Nearest, Question
 from ..sqlite.database import Database
-from ..sqlite.items import Metadata, as_metadata
-from ..sqlite.positions import Reading, write_reading
+from ..sqlite.items import stored_already
 from ..sqlite.segments import Segment, Segments, rows_at_most
 from ..sqlite.settings import read_settings, write_settings
-from ..sqlite.sqlite_table import all_found, label_kind
-from ..sqlite.versions import drop_mappings, mark_published, propose
-from ..table import DurableTable, Item
+from ..sqlite.versions import drop_mappings, mark_published
+from ..table import Item, Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View
-from .merge import Merged, as_hits, nearest_of
-from .partition import deletions, rows_by_shard
-from .ray_search import found_at
-from .routing import shards_of
+from .merge import found_at, nearest_of
+from .routing import parts_of, places_by_shard
 from .shard_clients import Members, missed
 
 _RETRIES = 8
@@ -48,20 +44,8 @@ _PATIENCE_S = 10.0
 _TRIM_ENTRIES = 256
 _KEPT_CHECKPOINTS = 2
 
-Found = tuple[list[Merged], int | None, tuple[int, ...]]
 
-
-@dataclass(frozen=True)
-class Published:
-    """The version that answers, in numbers."""
-
-    version: int
-    mapping: HashMapping
-    n_items: int
-    n_dead: int
-
-
-class RayTable(DurableTable):
+class RayTable(Table):
     """Items on the nodes of a Ray cluster, with their codes under one snapshot.
 
     Parameters
@@ -102,7 +86,7 @@ class RayTable(DurableTable):
                 raise InvalidInput(f"{folder} does not hold a table on Ray.")
             self._log = Log(self.database)
             self._view = self._seen()
-            self._segments = Segments(self.database, self.setting("dtype"))  # for its casts; it has no rows here
+            self.segments = Segments(self.database, self.setting("dtype"))  # for its casts; it has no rows here
             self._joined = connect(address)
             log, name, places = None if read_only else self._log, str(self.setting("cluster")), self._log.places()
             about = {"dtype": self.setting("dtype"), "metric": self.setting("metric")}
@@ -212,19 +196,6 @@ class RayTable(DurableTable):
         return Published(version, self.mapping_of(version), len(self), self._n_dead())
 
     @property
-    def n_features(self) -> int | None:
-        """The dimension of the stored vectors, None while it is not known."""
-        found = super().n_features
-        if found is None and (edition := self.edition) is not None:
-            return edition.mapping.n_features
-        return found
-
-    @property
-    def metric(self) -> str:
-        """How vectors are compared: ``"euclidean"`` or ``"cosine"``."""
-        return str(self.setting("metric"))
-
-    @property
     def purged(self) -> bool:
         """Whether rows that were learned from are not in the log any more."""
         return bool(self.setting("trimmed")) or super().purged
@@ -254,156 +225,44 @@ class RayTable(DurableTable):
         up = [member.place.number for member in self.members.all if member.state == "up"]
         return self.members.ask("care", "disk_bytes", dict.fromkeys(up, ()))[0]
 
-    # Changing what is stored
+    # The write path
 
-    def add(
-        self,
-        X: ArrayLike,
-        keys: ArrayLike | None = None,
-        labels: NDArray[Any] | None = None,
-        metadata: Metadata = None,
-        source: tuple[str, int] | Reading | None = None,
-    ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Store items under unique keys; they are in the log, and found, when this returns.
+    def _check_writable(self) -> None:
+        super()._check_writable()
+        self.members.check_complete()
 
-        The parameters are those of `SQLiteTable.add`. Keys of one's own are looked for on their shards first, so
-        these must be there; running numbers are given without asking.
-        """
-        vectors = validation.features("X", X, self.n_features, allow_empty=True)
-        chosen = None if keys is None else as_keys(keys, len(vectors))
-        return self._store(vectors, chosen, labels, as_metadata(metadata, len(vectors)), source, None)
-
-    def update(
-        self, keys: ArrayLike, X: ArrayLike, labels: NDArray[Any] | None = None, metadata: Metadata = None
-    ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Give stored keys new vectors; without ``metadata`` they keep theirs."""
-        vectors = validation.features("X", X, self.n_features, allow_empty=True)
-        chosen = as_keys(keys if not isinstance(keys, str | int) else [keys], len(vectors))
-        if len(set(chosen)) != len(chosen):
-            raise InvalidInput("`keys` must be different keys; one is given twice.")
-        texts = as_metadata(metadata, len(vectors))
-        self._check_writable()
-        with self.database.lock:
-            ids, known = self._lookup(chosen, metadata is None)
-            gone = all_found(chosen, ids)
-            return self._store(vectors, chosen, labels, known if metadata is None else texts, None, gone)
-
-    def _store(
-        self,
-        vectors: NDArray[np.float32],
-        keys: list[Key] | None,
-        labels: NDArray[Any] | None,
-        texts: list[str | None],
-        source: tuple[str, int] | Reading | None,
-        gone: list[int] | None,
-    ) -> tuple[list[Key], NDArray[np.float32]]:
-        n = len(vectors)
-        small = self._segments.cast(vectors)
-        self._check_writable()
-        fresh: dict[str, Any] = {}
-        if labels is not None and self.label_kind is None:
-            fresh["labels"] = label_kind(labels)
-        with self.database.lock, self.loaded_again():
-            if keys is not None and gone is None:
-                self._check_new(keys)
-            first = self._next(keys is None)
-            ids = np.arange(first, first + n)
-            names: list[Key] = list(ids.tolist()) if keys is None else keys
-            with self.database.write() as connection:
-                if n:
-                    fresh |= {
-                        "last": first + n - 1,
-                        "rows": self._count("rows") + n,
-                        "n_features": vectors.shape[1],
-                    }
-                if keys is not None:
-                    fresh["plain_keys"] = 0
-                if gone:
-                    fresh["tombstones"] = self._count("tombstones") + len(gone)
-                write_reading(connection, source, names)
-                rows = Segment(ids, small, labels)
-                size = rows_at_most(small[:1].nbytes)
-                for start in range(0, n, size):
-                    part = slice(start, start + size)
-                    own = rows_by_shard(
-                        rows.part(part), keys and keys[part], texts[part], gone and gone[part], len(self.members)
-                    )
-                    self._log.append(connection, own)
-                write_settings(connection, **fresh)
-            self._committed(fresh)
-        return names, small.astype(np.float32, copy=False)
-
-    def delete(self, keys: ArrayLike | Key) -> int:
-        """Remove items; a key that is not stored raises `UnknownName`, and nothing is removed."""
-        chosen = list(dict.fromkeys(as_keys(keys)))
-        self._check_writable()
-        if not chosen:
-            return 0
-        with self.database.lock, self.loaded_again():
-            gone = all_found(chosen, self._lookup(chosen, False)[0])
-            empty = np.empty((0, self.n_features or 0), dtype=self.setting("dtype"))
-            parts = deletions(chosen, gone, empty, len(self.members))
-            fresh = {"tombstones": self._count("tombstones") + len(gone)}
-            with self.database.write() as connection:
-                self._log.append(connection, parts)
-                write_settings(connection, **fresh)
-            self._committed(fresh)
-        return len(gone)
+    def _check_new(self, keys: list[Key]) -> None:
+        for key, number in zip(keys, self._lookup(keys, False)[0], strict=True):
+            if number is not None:
+                raise stored_already(key)
 
     def _lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
-        """Return the ids of keys, None where one is not stored, and their metadata as texts.
-
-        No shard gives more than ``max_bytes`` of them.
-        """
-        shards = shards_of(keys, len(self.members))
+        """Ask the shards of the keys; each gives at most ``max_bytes`` of texts."""
+        places = places_by_shard(keys, len(self.members)) if keys else {}
         ids: list[int | None] = [None] * len(keys)
         texts: list[str | None] = [None] * len(keys)
-        places = {shard: np.flatnonzero(shards == shard).tolist() for shard in np.unique(shards).tolist()}
-        lost = self.members.reach(self._seen().lasts, places)
-        if lost:
-            raise missed(lost)
+        self.members.require(self._seen().lasts, places)
         asked = {shard: ([keys[place] for place in own], with_texts, max_bytes) for shard, own in places.items()}
-        answers, lost = self.members.ask("ask", "lookup", asked)
-        if lost:
-            raise missed(lost)
-        for shard, own in places.items():
-            for place, number, text in zip(own, *answers[shard], strict=True):
+        for shard, answer in self.members.answers("lookup", asked).items():
+            for place, number, text in zip(places[shard], *answer, strict=True):
                 ids[place], texts[place] = number, text
         return ids, texts
 
-    def _check_new(self, keys: list[Key]) -> None:
-        """Raise where a key is given twice or stored already."""
-        seen: set[Key] = set()
-        for key in keys:
-            if key in seen:
-                raise DuplicateKey(f"The key {key!r} is given twice. Nothing was stored.")
-            seen.add(key)
-        for key, number in zip(keys, self._lookup(keys, False)[0], strict=True):
-            if number is not None:
-                raise DuplicateKey(
-                    f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or "
-                    "use `OnlineIndex.update`."
-                )
+    def _top_key(self) -> int:
+        self.members.require(self._view.lasts)
+        return int(max(self.members.ask_all("top_key")))
 
-    def _next(self, named: bool) -> int:
-        """Return the next sequence number; where it is to be a key as well, one above the keys that are taken."""
-        if not named or self.setting("plain_keys"):
-            return self.last + 1
-        lost = self.members.reach(self._view.lasts)
-        if lost:
-            raise missed(lost)
-        return int(max(self.last, *self.members.ask_all("top_key"))) + 1
+    def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
+        size = rows_at_most(rows.segment.vectors[:1].nbytes)
+        for start in range(0, len(rows), size):
+            part = rows.part(list(range(start, min(start + size, len(rows)))))
+            self._log.append(connection, parts_of(part, len(self.members)))
+        return self._bring
 
-    def _check_writable(self) -> None:
-        if self.database.read_only:
-            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
-        self.members.check_complete()
-
-    def _committed(self, fresh: dict[str, Any]) -> None:
-        """Take over what was written to the log, have it brought to the shards, and wait until one has it."""
-        self.settled(**fresh)
+    def _bring(self) -> None:
+        """Have what was written to the log brought to the shards, and wait until one has it."""
         view = self._seen()
         with self._asking:
             self._view = view
@@ -420,14 +279,6 @@ class RayTable(DurableTable):
 
     # Versions
 
-    def rebuild(self, mapping: HashMapping) -> None:
-        """Recompute every code with a new snapshot, and answer with it."""
-        self.check_width(mapping)
-        with self.database.write() as connection:
-            (number,) = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM version").fetchone()
-            propose(connection, number, mapping)
-        self.build(number)
-
     def mapping_of(self, number: int) -> HashMapping:
         """Return the mapping of a version."""
         held = self._mapping  # that of a number never changes
@@ -441,9 +292,7 @@ class RayTable(DurableTable):
         mapping = super().mapping_of(number)
         self.check_width(mapping)
         members = self.members
-        lost = members.reach(self._view.lasts)
-        if lost:
-            raise missed(lost)
+        members.require(self._view.lasts)
         sent = ray_module().put(saved.dump(mapping.state()))  # once; every node fetches it from the object store
         attempt = uuid.uuid4().hex
         refs = {
@@ -458,18 +307,18 @@ class RayTable(DurableTable):
                 raise missed(lost)
             return False
         with self.database.lock, self.loaded_again():
-            fresh = {"published": number}
             with self.database.write() as connection:
                 self._log.append(connection, {shard: {"publish": number} for shard in range(len(members))})
                 mark_published(connection, number, mapping, self._count("rows"), time.perf_counter() - begin)
-                write_settings(connection, **fresh)
-            self._committed(fresh)
+                write_settings(connection, published=number)
+            self.settled(published=number)
+            self._bring()
         return True
 
     def store_codes(self, connection: sqlite3.Connection) -> None:
         """Do nothing: the shards keep their codes."""
 
-    # Searching
+    # The search path
 
     @contextmanager
     def _moment(self) -> Iterator[View]:
@@ -491,103 +340,48 @@ class RayTable(DurableTable):
         with self._asking:
             return min([self._view.number, *self._asked])
 
-    def search(
-        self,
-        Q: ArrayLike,
-        k: int = 10,
-        where: Mapping[str, Any] | None = None,
-        rescore: int = 0,
-        radius: int | None = None,
-        *,
-        method: str = "auto",
-        n_threads: int = 1,
-    ) -> Hits:
-        """Return the nearest items to each query, nearest first, ties in the order of addition.
+    def _ask(self, moment: View, question: Question, with_keys: bool) -> Nearest | None:
+        named = with_keys and not self.setting("plain_keys")
+        return found_at(moment, question, self.members, named, self._allow_partial)
 
-        The parameters are those of `SQLiteTable.search`, and so is the answer. Where shards are missed that is a
-        `PartialFailure`, or, if that was allowed, a `PartialHits` that names them.
-        """
-        options = (k, where, rescore, radius, method, n_threads)
-        question = Question.checked(Q, self.n_features, *options)
-        found, version, lost = self._steady(question)
-        if version is None or not self._count("rows"):
-            return question.nothing(-1 if version is None else version)
-        hits = as_hits(found, question, version)
-        return PartialHits(*hits, lost) if lost else hits
-
-    def search_ids(self, queries: NDArray[np.float32], k: int, rescore: int = 0) -> list[NDArray[np.int64]]:
-        """Return the sequence numbers of the nearest rows to each query, for a table that has rows."""
-        return [each.ids for each in self._steady(Question(queries, k, None, rescore))[0]]
-
-    def _steady(self, question: Question) -> Found:
-        """Ask about the newest moment; where rows of it went away meanwhile, ask again, at last while none can."""
+    def _attempts(self) -> Iterator[int]:
         until = time.monotonic() + _PATIENCE_S
-        for attempt in count(1):
-            with self._moment() as view:
-                found = self._found(view, question)
-            if found is not None:
-                return found
-            if self.database.read_only and time.monotonic() > until:  # nobody waits for a reader
-                raise NotReady("The index changes faster than it can be asked from this process: ask again.")
-            if not self.database.read_only and attempt == _RETRIES:
-                break
-        with self.database.lock, self._moment() as view:
-            found = self._found(view, question)
-        if found is None:
-            raise CorruptStore("A shard does not have what the log has given it. Run `verify`, or use a backup.")
-        return found
+        for attempt in count():
+            if time.monotonic() > until if self.database.read_only else attempt == _RETRIES:
+                return
+            yield attempt
 
-    def _found(self, view: View, question: Question) -> Found | None:
-        return found_at(view, question, self.members, not self.setting("plain_keys"), self._allow_partial)
+    @contextmanager
+    def _unchanging(self) -> Iterator[None]:
+        if self.database.read_only:  # nobody waits for a reader
+            raise NotReady("The index changes faster than it can be asked from this process: ask again.")
+        with self.database.lock:
+            yield
 
-    def sample(self, n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return sequence numbers and vectors of some items, drawn from a seed, in the order of addition."""
-        self._reach()
-        live = np.sort(np.concatenate(self.members.ask_all("live_ids")))
-        chosen = np.sort(np.random.default_rng(seed).permutation(live)[:n])
-        vectors = np.empty((len(chosen), self.n_features or 0), dtype=np.float32)
-        for ids, rows in self.members.ask_all("fetch", chosen):
-            if len(ids):
-                vectors[np.searchsorted(chosen, ids)] = rows
-        return chosen, vectors
+    def live_ids(self) -> NDArray[np.int64]:
+        """Return the sequence numbers of all items, in order."""
+        self.members.require(self._seen().lasts)
+        return np.sort(np.concatenate(self.members.ask_all("live_ids")))
 
-    def nearest_vectors(
-        self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int
-    ) -> list[NDArray[np.int64]]:
-        """Return the rows whose vectors are the k nearest to each query, without its own, by (distance, id)."""
-        return nearest_of(self.members.ask_all("exact", queries, own, k), k)
+    def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors of rows (sorted)."""
+        vectors = np.empty((len(ids), self.n_features or 0), dtype=np.float32)
+        for own, rows in self.members.ask_all("fetch", ids):
+            if len(own):
+                vectors[np.searchsorted(ids, own)] = rows
+        return vectors
 
-    def _reach(self) -> None:
-        lost = self.members.reach(self._seen().lasts)
-        if lost:
-            raise missed(lost)
+    def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
+        """Return ids and distances of the k nearest vectors to each query, without its own, by (distance, id)."""
+        return nearest_of(self.members.ask_all("exact", queries, own, k), k)[0]
 
-    def get(self, key: Key) -> Item:
-        """Return a stored item."""
-        wanted = as_keys(key)
-        if len(wanted) != 1:
-            raise InvalidInput(f"`get` takes one key; got {len(wanted)}.")
-        (shard,) = shards_of(wanted, len(self.members)).tolist()
-        lost = self.members.reach(self._seen().lasts, [shard])
-        answers, gone = ({}, lost) if lost else self.members.ask("ask", "get", {shard: (wanted[0],)})
-        if gone:
-            raise missed(gone)
-        item: Item = answers[shard]
+    def _item(self, key: Key) -> Item:
+        (shard,) = places_by_shard([key], len(self.members))
+        self.members.require(self._seen().lasts, [shard])
+        item: Item = self.members.answers("get", {shard: (key,)})[shard]
         return item
 
-    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Tell of each key whether it is stored."""
-        chosen = as_keys(keys)
-        ids = self._lookup(chosen, False)[0] if chosen else []
-        return np.array([number is not None for number in ids], dtype=np.bool_)
-
-    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
-        """Return the metadata of items, None for those that have none or are not stored."""
-        chosen = as_keys(keys)
-        texts = self._lookup(chosen, True, max_bytes)[1] if chosen else []
-        return [decode_metadata(text) for text in texts]
-
-    # Care
+    # Maintenance
 
     def rows_after(self, last: int) -> Iterator[Segment]:
         """Yield the rows of the log after a sequence number."""
@@ -602,26 +396,20 @@ class RayTable(DurableTable):
             self.settled(trimmed=1)
         drop_mappings(connection, self.setting("published"))
 
-    def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
-        """Have every shard remove the vectors of deleted rows, by an entry of the log."""
+    def _purge(self, connection: sqlite3.Connection) -> None:
+        """Have every shard do it, by an entry of the log."""
         self._check_writable()
         self._log.append(connection, {shard: {"compact": True} for shard in range(len(self.members))})
-        fresh = {
-            "rows": self._count("rows") - self._n_dead(),
-            "purged": self._count("tombstones"),
-            "compactions": self._count("compactions") + 1,
-        }
-        write_settings(connection, **fresh)
-        return fresh
 
     def compacted(self, fresh: dict[str, int]) -> None:
         """Wait until the shards have done it."""
-        self._committed(fresh)
-        self._reach()
+        self.settled(**fresh)
+        self._bring()
+        self.members.require(self._seen().lasts)
 
     def verify(self) -> dict[str, int]:
         """Check the log and, on every shard, every checksum and a sample of the codes; return how much."""
-        self._reach()
+        self.members.require(self._seen().lasts)
         total: Counter[str] = Counter()
         for found in self.members.ask_all("verify"):
             total.update(found)
@@ -631,7 +419,7 @@ class RayTable(DurableTable):
         """Write a copy of one moment: the coordinator's here, each shard's into the same folder on its node."""
         self._check_writable()
         with self.database.lock:
-            self._reach()
+            self.members.require(self._seen().lasts)
             self.database.backup(folder)
             name = uuid.uuid4().hex
             places = [
@@ -639,9 +427,7 @@ class RayTable(DurableTable):
                 for place in self._log.places()
             ]
             copies = {place.number: (place.path, f"{name} {place.number}") for place in places}
-            lost = self.members.ask("ask", "backup", copies)[1]
-            if lost:
-                raise missed(lost)
+            self.members.answers("backup", copies)
             with closing(Database(folder, read_only=False)) as copy, copy.write() as connection:
                 write_settings(connection, cluster=name)
                 connection.executemany(

@@ -1,12 +1,18 @@
-"""Which shard a key belongs to: a hash of the key that is the same on every machine and in every process."""
+"""Which shard a key belongs to, and the part of a change that each shard gets.
+
+The shard is a hash of the key that is the same on every machine and in every process.
+"""
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..change import Rows
 from ..keys import Key
+from ..sqlite.segments import Segment
 
 
 def shards_of(keys: Sequence[Key] | NDArray[np.int64], n_shards: int) -> NDArray[np.int64]:
@@ -25,6 +31,36 @@ def shards_of(keys: Sequence[Key] | NDArray[np.int64], n_shards: int) -> NDArray
         plain = [_text(key) if isinstance(key, str) else key % 2**64 for key in keys]
         numbers = np.array(plain, dtype=np.uint64)
     return (_mixed(numbers) % np.uint64(n_shards)).astype(np.int64)
+
+
+def places_by_shard(keys: Sequence[Key] | NDArray[np.int64], n_shards: int) -> dict[int, list[int]]:
+    """Return for each shard that has some of the keys where these stand."""
+    shards = shards_of(keys, n_shards)
+    return {shard: np.flatnonzero(shards == shard).tolist() for shard in np.unique(shards).tolist()}
+
+
+def parts_of(rows: Rows, n_shards: int) -> dict[int, dict[str, Any]]:
+    """Return what an entry of the log tells each shard that a numbered change concerns."""
+    names = rows.segment.ids if rows.keys is None else rows.keys
+    return {shard: _entry(rows.part(places)) for shard, places in places_by_shard(names, n_shards).items()}
+
+
+def rows_of(part: dict[str, Any]) -> Rows:
+    """Return the numbered change that a part of an entry tells a shard."""
+    segment = Segment(part["ids"], part["vectors"], part["labels"])
+    return Rows(segment, part["keys"], part["texts"], part["gone"].tolist())
+
+
+def _entry(rows: Rows) -> dict[str, Any]:
+    segment = rows.segment
+    return {
+        "ids": segment.ids,
+        "keys": rows.keys if len(segment) else [],
+        "texts": rows.texts,
+        "vectors": segment.vectors,
+        "labels": segment.labels,
+        "gone": np.array(rows.gone, dtype=np.int64),
+    }
 
 
 def _text(key: str) -> int:

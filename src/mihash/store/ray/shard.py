@@ -26,15 +26,14 @@ from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ..edition import Edition
 from ..keys import Key
-from ..question import Question
-from ..rescoring import Found, rescored
+from ..question import Found, Nearest, Question
 from ..sqlite.database import DATABASE
-from ..sqlite.items import ids_of, texts_of, top_key
-from ..sqlite.segments import Segment
+from ..sqlite.items import lookup, top_key
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
 from ..sqlite.versions import drop_mappings, propose
 from ..table import Item
+from .routing import rows_of
 from .shard_editions import Moments
 
 SUPERSEDED = (
@@ -45,7 +44,6 @@ _LOCKED_S = 30.0
 _TIDY_ROWS = 8192
 
 Part = tuple[int, bytes]
-Nearest = tuple[Found, list[NDArray[Any]] | None]
 
 
 class Shard:
@@ -197,13 +195,8 @@ class Shard:
                 self.table.settled(**at)
                 self.table.compacted(fresh)
         else:
-            ids, keys = part["ids"], part["keys"]
-            fresh = at | ({} if keys is None else {"plain_keys": 0})
-            names = ids.tolist() if keys is None else keys
-            texts = part["texts"] or [None] * len(ids)
-            rows = Segment(ids, part["vectors"], part["labels"])
-            self.table.change(part["gone"].tolist(), rows, names, texts, fresh)
-            self._untidy += len(ids)
+            self.table.apply(rows_of(part), **at)
+            self._untidy += len(part["ids"])
             if self._untidy >= _TIDY_ROWS and self._building is None:
                 with self.table.database.write() as connection:
                     self.table.store_codes(connection)
@@ -265,37 +258,18 @@ class Shard:
         for that moment any more: then ask for a newer one.
         """
         edition = self._moments.at(number, last, version)
-        if edition is None:
-            return None
-        if not edition.n:
-            nothing = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
-            return [nothing] * len(question.queries), [nothing[0]] * len(question.queries)
-        found = self.table.nearest(edition, question)
-        return None if found is None else self._with_keys(found, with_keys)
+        return None if edition is None else self.table.answers.nearest(edition, question, with_keys)
 
-    def rescore(
-        self, queries: NDArray[np.float32], lists: list[NDArray[np.int64]], with_keys: bool
-    ) -> Nearest | None:
-        """Return for each query its ids by the distance of their vectors, and their keys; None if one is gone."""
-        given = [(ids, ids) for ids in lists]
-        found = rescored(self.table.segments, queries, given, None, self.table.metric)
-        return None if found is None else self._with_keys(found, with_keys)
-
-    def _with_keys(self, found: Found, with_keys: bool) -> Nearest | None:
-        if not with_keys or not found:
-            return found, None
-        keys = self.table.keys([ids for ids, _ in found])
-        return None if keys is None else (found, keys)
+    def rescore(self, question: Question, lists: list[NDArray[np.int64]], with_keys: bool) -> Nearest | None:
+        """Return for each query its ids ranked by the distance of their vectors; None where a row is gone."""
+        return self.table.answers.rescored(question, [(ids, ids) for ids in lists], with_keys)
 
     def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
-        """Return the id of each key, None where it is not stored, and where they are wanted metadata as texts."""
+        """Return the id of each key, None where it is not stored, and where it is wanted its metadata as text."""
         with self.table.database.read() as connection:
-            ids = ids_of(connection, keys)
-            known = [number for number in ids if number is not None]
-            texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True)) if with_texts else {}
-        return ids, [None if number is None else texts.get(number) for number in ids]
+            return lookup(connection, keys, with_texts, max_bytes)
 
     def top_key(self) -> int:
         """Return the largest key that is a number, -1 where there is none above."""
@@ -308,20 +282,19 @@ class Shard:
 
     def live_ids(self) -> NDArray[np.int64]:
         """Return the sequence numbers of all items."""
-        edition = self.table.edition
-        return np.empty(0, dtype=np.int64) if edition is None else edition.ids[~edition.dead]
+        return self.table.live_ids()
 
     def fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return those of some rows that are on this shard, with their vectors."""
         own = np.intersect1d(ids, self.live_ids())
-        vectors = self.table.segments.fetch(own, self.table.n_features or 0) if len(own) else None
+        vectors = self.table.fetch(own) if len(own) else None
         return own, np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
     def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
         """Return ids and distances of the k nearest vectors to each query, without its own."""
         return self.table.exact(queries, own, k)
 
-    # Care
+    # Maintenance
 
     def verify(self) -> dict[str, int]:
         """Check every checksum and a sample of the codes; return how much was checked."""

@@ -149,6 +149,11 @@ class Members:
         self.check()
         return [self.all[number] for number in chosen if not self.all[number].reach(lasts[number])]
 
+    def require(self, lasts: Sequence[int], among: Iterable[int] | None = None) -> None:
+        """Wait until shards have their entries; one that is lost is an error."""
+        if lost := self.reach(lasts, among):
+            raise missed(lost)
+
     def ask(
         self, group: str, method: str, arguments: dict[int, tuple[Any, ...]]
     ) -> tuple[dict[int, Any], list[Member]]:
@@ -177,11 +182,16 @@ class Members:
             lost.extend(self.all[pending.pop(ref)] for ref in gone)
         return answers, lost
 
-    def ask_all(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of every shard, and return their answers; one that is lost is an error."""
-        answers, lost = self.ask("ask", method, dict.fromkeys(range(len(self.all)), arguments))
+    def answers(self, method: str, arguments: dict[int, tuple[Any, ...]]) -> dict[int, Any]:
+        """Call a method of shards, and return their answers by shard; one that is lost is an error."""
+        answers, lost = self.ask("ask", method, arguments)
         if lost:
             raise missed(lost)
+        return answers
+
+    def ask_all(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of every shard, and return their answers in order; one that is lost is an error."""
+        answers = self.answers(method, dict.fromkeys(range(len(self.all)), arguments))
         return [answers[shard] for shard in range(len(self.all))]
 
     def close(self) -> None:

@@ -135,8 +135,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Run a transaction: committed and on the disk at the end, or nothing of it."""
-        if self.read_only:
-            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+        self.check_writable()
         with self.lock, _translated(self.path):
             self.check_open()
             connection = self._writer
@@ -287,6 +286,11 @@ class Database:
             raise NotReady("The index is closed.")
         if os.getpid() != self._process:
             raise NotReady("The index was opened before this process was forked. Open it again in this process.")
+
+    def check_writable(self) -> None:
+        """Raise where the database was opened for reading only."""
+        if self.read_only:
+            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
 
     def _reader(self) -> "_Reader":
         self.check_open()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, DuplicateKey, InvalidInput
-from ..filters import decode_metadata, encode_metadata
+from ..filters import encode_metadata
 from ..keys import Key
 from .schema import check_structure
 
@@ -32,10 +32,10 @@ _AMONG = "IN (SELECT value FROM json_each(?))"
 _DISAGREE = "The index of keys is damaged: {} Use a backup."
 
 
-def as_metadata(metadata: Metadata, n: int) -> list[str | None]:
-    """Return metadata as JSON texts, one for each row; for one row a single dictionary will do."""
+def as_metadata(metadata: Metadata, n: int) -> list[str | None] | None:
+    """Return metadata as JSON texts, one for each row, None for none; for one row a single dictionary will do."""
     if metadata is None:
-        return [None] * n
+        return None
     given = [metadata] if isinstance(metadata, Mapping) else metadata
     if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
         raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
@@ -43,17 +43,20 @@ def as_metadata(metadata: Metadata, n: int) -> list[str | None]:
 
 
 def insert_items(
-    connection: sqlite3.Connection, ids: NDArray[np.int64], keys: Sequence[Key], metadata: Sequence[str | None]
+    connection: sqlite3.Connection,
+    ids: NDArray[np.int64],
+    keys: Sequence[Key],
+    metadata: Sequence[str | None] | None,
 ) -> None:
-    """Store keys and metadata inside a transaction; a key that is there already raises `DuplicateKey`."""
+    """Store keys and metadata inside a transaction; a key that is stored already raises `DuplicateKey`."""
     rows = [
         (number, key, text, _seal(number, key, text))
-        for number, key, text in zip(ids.tolist(), keys, metadata, strict=True)
+        for number, key, text in zip(ids.tolist(), keys, metadata or [None] * len(ids), strict=True)
     ]
     try:
         connection.executemany("INSERT INTO item (id, key, metadata, seal) VALUES (?, ?, ?, ?)", rows)
     except sqlite3.IntegrityError as error:
-        raise DuplicateKey(_which(connection, keys, int(ids[0]))) from error
+        raise _duplicate(connection, keys, int(ids[0])) from error
 
 
 def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | None]:
@@ -122,9 +125,14 @@ def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int 
     return [found[number] for number in ids]
 
 
-def metadata_of(connection: sqlite3.Connection, number: int) -> dict[str, Any] | None:
-    """Return the metadata of a stored id."""
-    return decode_metadata(texts_of(connection, [number])[0])
+def lookup(
+    connection: sqlite3.Connection, keys: Sequence[Key], with_texts: bool, max_bytes: int | None = None
+) -> tuple[list[int | None], list[str | None]]:
+    """Return the id of each key, None where it is not stored, and where it is wanted its metadata as text."""
+    ids = ids_of(connection, keys)
+    known = [number for number in ids if number is not None]
+    texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True)) if with_texts else {}
+    return ids, [None if number is None else texts.get(number) for number in ids]
 
 
 def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
@@ -141,18 +149,16 @@ def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
 def matching(
     connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], ids: NDArray[np.int64]
 ) -> list[int]:
-    """Return those of some ids (sorted, all that are stored from the first to the last) that match a condition."""
-    query = f"SELECT id, metadata, seal, ({sql}) FROM item WHERE id >= ? AND id <= ?"
+    """Return those of some ids (sorted, all that are stored from the first to the last) that match a condition.
+
+    The seals are not checked here: that would take longer than the scan. Check the rows that are returned.
+    """
     ends = (int(ids[0]), int(ids[-1])) if len(ids) else (0, -1)
-    found, n = [], 0
-    for number, text, seal, hit in connection.execute(query, (*parameters, *ends)):
-        _unsealed_text(number, text, seal)
-        n += 1
-        if hit:
-            found.append(number)
+    (n,) = connection.execute("SELECT count(*) FROM item WHERE id >= ? AND id <= ?", ends).fetchone()
     if n != len(ids):
         raise CorruptStore(f"There are {n} items where {len(ids)} are stored. Run `verify`, or use a backup.")
-    return found
+    query = f"SELECT id FROM item WHERE id >= ? AND id <= ? AND {sql}"
+    return [number for (number,) in connection.execute(query, (*ends, *parameters))]
 
 
 def remove_items(connection: sqlite3.Connection, ids: Sequence[int], n_tombstones: int) -> None:
@@ -173,19 +179,20 @@ def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> 
     return [row for _, row, _ in rows]
 
 
-def _which(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> str:
-    seen: set[Key] = set()
-    for key in keys:
-        if key in seen:
-            return f"The key {key!r} is given twice. Nothing was stored."
-        seen.add(key)
+def stored_already(key: Key) -> DuplicateKey:
+    """Return the error for a key to add that is stored."""
+    return DuplicateKey(
+        f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or use "
+        "`OnlineIndex.update`."
+    )
+
+
+def _duplicate(connection: sqlite3.Connection, keys: Sequence[Key], first: int) -> DuplicateKey:
+    """Return the error that names the key of some rows, the first of them ``first``, which was stored before."""
     for key in keys:
         if connection.execute("SELECT 1 FROM item WHERE key = ? AND id < ?", (key, first)).fetchone():
-            return (
-                f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or use "
-                "`OnlineIndex.update`."
-            )
-    return "A key is stored already; nothing was stored."
+            return stored_already(key)
+    return DuplicateKey("A key is stored already; nothing was stored.")
 
 
 def _unsealed_text(number: int, text: str | None, seal: int) -> str | None:

@@ -1,7 +1,7 @@
-"""How far a source was read, and what else is remembered of it: the tables `source` and `reading`.
+"""Up to where each source was read, and what a reader stores beside it: the tables `source` and `reading`.
 
-A position is a number that only its owner understands. Whoever reads files remembers more, as a text: what the
-rows store, and which keys they got. It counts as long as the position is the one that it was written with.
+A position is a number that only the reader of the source interprets. A reader of files stores a text as well: what
+the rows hold, and which keys they got. The text is valid only while the position is the one it was written with.
 """
 
 import sqlite3
@@ -12,18 +12,18 @@ from typing import NamedTuple
 from ... import validation
 from ...errors import CorruptStore, InvalidInput
 from ..keys import Key, is_text
-from .settings import read_position, write_position
+from .schema import check_structure
 
 
 class Reading(NamedTuple):
-    """How far a source was read, with details.
+    """Up to where a source was read, with details.
 
     Attributes
     ----------
     name, position
         The source, and up to where it was read.
     details
-        Gets the keys of the rows that are stored with it, and returns what is to be remembered.
+        Gets the keys of the rows that are stored with it, and returns the text to store.
     """
 
     name: str
@@ -41,22 +41,32 @@ def as_position(source: tuple[str, int] | Reading) -> tuple[str, int]:
     return str.__str__(name), validation.integer("position", position, minimum=0, maximum=2**63 - 1)
 
 
-def write_reading(
-    connection: sqlite3.Connection, source: tuple[str, int] | Reading | None, keys: Sequence[Key]
-) -> None:
-    """Note up to where a source was read, inside the transaction of its rows, which have these keys."""
-    if source is None:
-        return
+def write_position(connection: sqlite3.Connection, source: tuple[str, int] | Reading, keys: Sequence[Key]) -> None:
+    """Store up to where a source was read, inside the transaction of its rows, which have these keys."""
     name, position = as_position(source)
-    write_position(connection, name, position)
+    row = (name, position, _seal(name, position))
+    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", row)
     if isinstance(source, Reading):
         details = source.details(keys)
-        row = (name, position, details, _seal(name, position, details))
-        connection.execute("INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?)", row)
+        connection.execute(
+            "INSERT OR REPLACE INTO reading VALUES (?, ?, ?, ?)",
+            (name, position, details, _details_seal(name, position, details)),
+        )
+
+
+def read_position(connection: sqlite3.Connection, source: str) -> int | None:
+    """Return up to where a source was read, None for an unknown one."""
+    row = connection.execute("SELECT position, seal FROM source WHERE name = ?", (source,)).fetchone()
+    if row is not None:
+        return _checked(source, *row)
+    check_structure(connection, "source")  # it may be unknown because its row is damaged
+    for name, position, seal in connection.execute("SELECT name, position, seal FROM source"):
+        _checked(name, position, seal)
+    return None
 
 
 def read_details(connection: sqlite3.Connection, source: str) -> str | None:
-    """Return what is remembered of a source beside its position, None where nothing is, or of another position."""
+    """Return the text stored with the current position of a source, None without one."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'reading'").fetchone():
         return None
     query = "SELECT position, details, seal FROM reading WHERE source = ?"
@@ -64,10 +74,20 @@ def read_details(connection: sqlite3.Connection, source: str) -> str | None:
     if row is None:
         return None
     position, details, seal = row
-    if seal != _seal(source, position, details):
-        raise CorruptStore(f"What is remembered of {source!r} is damaged: its checksum is wrong. Use a backup.")
+    if seal != _details_seal(source, position, details):
+        raise CorruptStore(f"The details of {source!r} are damaged: their checksum is wrong. Use a backup.")
     return str(details) if position == read_position(connection, source) else None
 
 
-def _seal(source: str, position: int, details: str) -> int:
+def _checked(source: str, position: int, seal: int) -> int:
+    if seal != _seal(source, position):
+        raise CorruptStore(f"The position in {source!r} is damaged: its checksum is wrong. Use a backup.")
+    return int(position)
+
+
+def _seal(source: str, position: int) -> int:
+    return zlib.crc32(f"{source} {type(position).__name__} {position}".encode())
+
+
+def _details_seal(source: str, position: int, details: str) -> int:
     return zlib.crc32(f"{source} {position} {details}".encode())

@@ -64,7 +64,7 @@ class Segment:
         """The vectors as float32."""
         return self.vectors.astype(np.float32, copy=False)
 
-    def part(self, keep: slice | NDArray[np.bool_]) -> "Segment":
+    def part(self, keep: slice | NDArray[np.bool_] | NDArray[np.int64]) -> "Segment":
         """Return some of the rows."""
         labels = None if self.labels is None else self.labels[keep]
         return Segment(self.ids[keep], self.vectors[keep], labels)

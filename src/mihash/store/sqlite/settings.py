@@ -5,7 +5,6 @@ import zlib
 from typing import Any
 
 from ...errors import CorruptStore
-from .schema import check_structure
 
 
 def read_settings(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -22,31 +21,6 @@ def write_settings(connection: sqlite3.Connection, **values: Any) -> None:
     """Change settings inside a transaction."""
     rows = [(name, value, _seal(name, value)) for name, value in values.items()]
     connection.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)", rows)
-
-
-def write_position(connection: sqlite3.Connection, source: str, position: int) -> None:
-    """Note up to where a source was read, inside a transaction."""
-    row = (source, position, _seal(source, position))
-    connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", row)
-
-
-def read_position(connection: sqlite3.Connection, source: str) -> int | None:
-    """Return up to where a source was read, None for an unknown one."""
-    row = connection.execute("SELECT position, seal FROM source WHERE name = ?", (source,)).fetchone()
-    if row is None:
-        _check_positions(connection)
-        return None
-    if row[1] != _seal(source, row[0]):
-        raise CorruptStore(f"The position in {source!r} is damaged: its checksum is wrong. Use a backup.")
-    return int(row[0])
-
-
-def _check_positions(connection: sqlite3.Connection) -> None:
-    """Raise where a source may be unknown because its row is damaged."""
-    check_structure(connection, "source")
-    for name, position, seal in connection.execute("SELECT name, position, seal FROM source"):
-        if seal != _seal(name, position):
-            raise CorruptStore(f"The position in {name!r} is damaged: its checksum is wrong. Use a backup.")
 
 
 def _seal(name: str, value: Any) -> int:

@@ -5,16 +5,41 @@ stays; its mapping is dropped when neither a rollback nor a replay needs it any 
 """
 
 import sqlite3
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from ... import state as saved
 from ...errors import CorruptStore, MIHashError, UnknownName
 from ...mapping import HashMapping, mapping_from_state
+from ...records import Record
 from .seals import check_seals, seal_rows
 
 KEPT_MAPPINGS = 16
 """How many of the newest versions keep their mappings for a rollback, and of those that have answered."""
+
+
+@dataclass(frozen=True)
+class Version(Record):
+    """A version that has answered queries.
+
+    Attributes
+    ----------
+    number
+        Its number, which is also that of the decision that accepted it.
+    kind, seen
+        What that decision was, and how many examples had been learned from; None where there was none.
+    items, seconds
+        How many codes were made, and how long that took.
+    at
+        When it was published, in UTC.
+    """
+
+    number: int
+    kind: str | None
+    seen: int | None
+    items: int
+    seconds: float
+    at: str
 
 
 def now() -> str:
@@ -92,18 +117,16 @@ def _replayed_from(connection: sqlite3.Connection) -> int:
         return 0
 
 
-def published_versions(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the versions that have answered queries, each with what it took to make it."""
+def published_versions(connection: sqlite3.Connection) -> list[Version]:
+    """Return the versions that have answered queries, in order."""
     check_seals(connection, "version")
-    cursor = connection.execute(
+    rows = connection.execute(
         "SELECT v.number, d.kind, d.seen, v.items, v.seconds, v.at FROM version v LEFT JOIN decision d "
         "USING (number) WHERE v.items IS NOT NULL ORDER BY v.number"
-    )
-    names = [each[0] for each in cursor.description]
-    rows = [dict(zip(names, row, strict=True)) for row in cursor]
-    for row in rows:
-        check_seals(connection, "decision", row["number"], row["number"])
-    return rows
+    ).fetchall()
+    for number, *_ in rows:
+        check_seals(connection, "decision", number, number)
+    return [Version(*row) for row in rows]
 
 
 def kept_mappings(connection: sqlite3.Connection) -> list[int]:

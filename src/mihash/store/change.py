@@ -1,0 +1,163 @@
+"""Changes of what is stored: one add, update or delete, checked once, and then numbered once.
+
+A caller's arguments become a `Change`. The table gives it sequence numbers, which makes it `Rows`. Rows are
+committed in one transaction: here, or by each shard of a table on Ray.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import validation
+from ..errors import DuplicateKey, InvalidInput
+from .keys import Key, as_keys
+from .sqlite.items import Metadata, as_metadata
+from .sqlite.positions import Reading, as_position
+from .sqlite.segments import Segment
+
+Source = tuple[str, int] | Reading | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """One add, update or delete. The class methods check their arguments and make it.
+
+    Attributes
+    ----------
+    kind
+        ``"add"``, ``"update"`` or ``"delete"``.
+    keys
+        The keys of the items, all different; None where the table numbers them.
+    vectors
+        The new vectors (n, d) as float32; none for a delete.
+    labels
+        Class labels (n,), a 0/1 matrix (n, classes), or None.
+    texts
+        Metadata as JSON, one text or None for each row; None where none was given: an update then keeps what is
+        stored.
+    source
+        Where the rows came from and up to where it was read, or None.
+
+    Examples
+    --------
+    >>> change = Change.add([[1.0, 2.0]], keys=["a"], metadata=[{"year": 2000}])
+    >>> change.kind, change.keys, change.vectors.dtype.name, change.texts
+    ('add', ['a'], 'float32', ['{"year":2000}'])
+    """
+
+    kind: Literal["add", "update", "delete"]
+    keys: list[Key] | None
+    vectors: NDArray[np.float32]
+    labels: NDArray[Any] | None = None
+    texts: list[str | None] | None = None
+    source: Source = None
+
+    @classmethod
+    def add(
+        cls,
+        X: ArrayLike,
+        keys: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        metadata: Metadata = None,
+        source: Source = None,
+    ) -> "Change":
+        """Return the addition of vectors under new keys.
+
+        Parameters
+        ----------
+        X
+            Feature vectors (n, d).
+        keys
+            Strings or whole numbers, all different; by default the running number of the row.
+        labels
+            Class labels (n,) or a 0/1 matrix (n, classes); None without.
+        metadata
+            A dictionary for each item, or None.
+        source
+            Where the rows came from and up to where it was read; stored with them.
+        """
+        vectors, checked, texts = _rows(X, labels, metadata)
+        chosen = None if keys is None else as_keys(keys, len(vectors))
+        if chosen is not None and (twice := _repeated(chosen)) is not None:
+            raise DuplicateKey(f"The key {twice!r} is given twice. Nothing was stored.")
+        if source is not None:
+            as_position(source)
+        return cls("add", chosen, vectors, checked, texts, source)
+
+    @classmethod
+    def update(
+        cls, keys: ArrayLike | Key, X: ArrayLike, labels: ArrayLike | None = None, metadata: Metadata = None
+    ) -> "Change":
+        """Return new vectors for stored keys; without ``metadata`` the items keep theirs."""
+        vectors, checked, texts = _rows(X, labels, metadata)
+        chosen = as_keys([keys] if isinstance(keys, str | int) else keys, len(vectors))
+        if _repeated(chosen) is not None:
+            raise InvalidInput("`keys` must be different keys; one is given twice.")
+        return cls("update", chosen, vectors, checked, texts)
+
+    @classmethod
+    def delete(cls, keys: ArrayLike | Key) -> "Change":
+        """Return the removal of items; a key that is given twice counts once."""
+        return cls("delete", list(dict.fromkeys(as_keys(keys))), np.empty((0, 0), dtype=np.float32))
+
+
+def _rows(
+    X: ArrayLike, labels: ArrayLike | None, metadata: Metadata
+) -> tuple[NDArray[np.float32], NDArray[Any] | None, list[str | None] | None]:
+    vectors = validation.features("X", X, allow_empty=True)
+    n = len(vectors)
+    checked = None if labels is None or not n else validation.labels("y", labels, n)
+    return vectors, checked, as_metadata(metadata, n)
+
+
+def _repeated(keys: list[Key]) -> Key | None:
+    """Return the first key that was given before, None where all are different."""
+    if len(set(keys)) == len(keys):
+        return None
+    seen: set[Key] = set()
+    return next(key for key in keys if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A change with its sequence numbers.
+
+    An update has as many new rows as rows that go; a delete has none that come.
+
+    Attributes
+    ----------
+    segment
+        The rows that come: their sequence numbers, vectors in the stored type, and labels.
+    keys
+        The keys of the items, those of the removed ones for a delete; None where they are the sequence numbers.
+    texts
+        Metadata as JSON for each row that comes; None where no row has any.
+    gone
+        The sequence numbers of the rows that go.
+    """
+
+    segment: Segment
+    keys: list[Key] | None
+    texts: list[str | None] | None
+    gone: list[int]
+
+    def __len__(self) -> int:
+        """Return the number of items that change."""
+        return max(len(self.segment), len(self.gone))
+
+    @property
+    def names(self) -> list[Key]:
+        """The keys of the items."""
+        return list(self.segment.ids.tolist()) if self.keys is None else self.keys
+
+    def part(self, places: list[int]) -> "Rows":
+        """Return the change of some of the items."""
+        texts = None if self.texts is None else [self.texts[place] for place in places]
+        return Rows(
+            self.segment.part(np.array(places, dtype=np.int64)) if len(self.segment) else self.segment,
+            None if self.keys is None else [self.keys[place] for place in places],
+            texts if texts is not None and any(text is not None for text in texts) else None,
+            [self.gone[place] for place in places] if self.gone else [],
+        )
