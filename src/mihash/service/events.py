@@ -6,7 +6,7 @@ listener reads on from its cursor, and gets only the newest stats.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..index.online_index import OnlineIndex
@@ -53,7 +53,7 @@ class EventFeed:
         self._changed = asyncio.Event()
         self._decision = -1  # the newest decision
         self._version: int | None = None  # the newest version
-        self._versions: list[Mapping[str, Any]] = []
+        self._versions: list[Version] = []
         self._stats, self._n_stats = b"", 0
 
     def close(self) -> None:
