@@ -1,8 +1,8 @@
-"""Who is a neighbour of whom (Sec. 3 and 4.1): same class, a shared label, or a small Euclidean distance.
+"""Rules for who is a neighbour (Sec. 3 and 4.1): same class, a shared label, or a small Euclidean distance.
 
-A neighbourhood is a frozen value with one method, ``between``. Two rules for distances stand side by side, as
-in the paper: pairs of training examples are neighbours below a *threshold* (the 5 % quantile of pair
-distances, `within_fraction`); a query's true neighbours are the closest 5 % of the data (`nearest_fraction`).
+A neighbourhood is a frozen value with one method, ``between``. The paper has two rules for distances: pairs of
+training examples are neighbours below a *threshold* (the 5 % quantile of pair distances, `within_fraction`); the
+true neighbours of a query are the closest 5 % of the data (`nearest_fraction`).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from . import validation
 from .errors import InvalidInput
 from .state import State
 
+Rows = NDArray[np.float32]
 Labels = NDArray[np.int64] | NDArray[np.uint8]
+Flags = NDArray[np.bool_]
 FRACTION = 0.05
 _CHUNK_ROWS = 256
 _ROUNDING = np.float32(1e-6)
@@ -26,13 +28,7 @@ _ROUNDING = np.float32(1e-6)
 class Neighborhood(Protocol):
     """A rule that says which pairs are neighbours."""
 
-    def between(
-        self,
-        X: NDArray[np.float32],
-        y: Labels | None,
-        X_other: NDArray[np.float32],
-        y_other: Labels | None,
-    ) -> NDArray[np.bool_]:
+    def between(self, X: Rows, y: Labels | None, X_other: Rows, y_other: Labels | None) -> Flags:
         """Return the (n, m) matrix that is True where a row and an other row are neighbours."""
         ...
 
@@ -48,17 +44,11 @@ class SameLabel:
            [ True,  True, False]])
     """
 
-    def between(
-        self,
-        X: NDArray[np.float32] | None,  # noqa: ARG002 -- labels alone decide
-        y: Labels | None,
-        X_other: NDArray[np.float32] | None,  # noqa: ARG002
-        y_other: Labels | None,
-    ) -> NDArray[np.bool_]:
+    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002
         """Return True where two rows have the same class."""
         if y is None or y_other is None:
             raise InvalidInput("Neighbours by class need labels: give `y`.")
-        same: NDArray[np.bool_] = y[:, None] == y_other[None, :]
+        same: Flags = y[:, None] == y_other[None, :]
         return same
 
 
@@ -73,17 +63,11 @@ class SharedLabel:
            [ True]])
     """
 
-    def between(
-        self,
-        X: NDArray[np.float32] | None,  # noqa: ARG002 -- labels alone decide
-        y: Labels | None,
-        X_other: NDArray[np.float32] | None,  # noqa: ARG002
-        y_other: Labels | None,
-    ) -> NDArray[np.bool_]:
+    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002
         """Return True where two rows have a label in common."""
         if y is None or y_other is None:
             raise InvalidInput("Neighbours by shared label need labels: give `y`.")
-        shared: NDArray[np.bool_] = (y.astype(np.float32) @ y_other.astype(np.float32).T) > 0.5
+        shared: Flags = (y.astype(np.float32) @ y_other.astype(np.float32).T) > 0.5
         return shared
 
 
@@ -109,15 +93,9 @@ class WithinDistance:
         """Refuse a threshold that no distance can be compared with."""
         validation.number("threshold", self.threshold, minimum=0)
 
-    def between(
-        self,
-        X: NDArray[np.float32],
-        y: Labels | None,  # noqa: ARG002 -- distance alone decides
-        X_other: NDArray[np.float32],
-        y_other: Labels | None,  # noqa: ARG002
-    ) -> NDArray[np.bool_]:
+    def between(self, X: Rows, y: Labels | None, X_other: Rows, y_other: Labels | None) -> Flags:  # noqa: ARG002
         """Return True where two rows are at most ``threshold`` apart."""
-        near: NDArray[np.bool_] = squared_distances(X, X_other) <= self.threshold**2
+        near: Flags = squared_distances(X, X_other) <= self.threshold**2
         return near
 
 
@@ -151,12 +129,12 @@ def neighborhood_from_state(state: State) -> Neighborhood:
     return RULES[values.pop("kind")](**values)
 
 
-def label_neighborhood(y: Labels) -> Neighborhood:
+def label_neighborhood(y: Labels) -> SameLabel | SharedLabel:
     """Return the neighbourhood that labels of this kind define."""
     return SameLabel() if y.ndim == 1 else SharedLabel()
 
 
-def within_fraction(X: NDArray[np.float32], fraction: float = FRACTION) -> WithinDistance:
+def within_fraction(X: Rows, fraction: float = FRACTION) -> WithinDistance:
     """Return the neighbourhood whose threshold is the ``fraction`` quantile of the pair distances in ``X``.
 
     The paper's rule for training pairs without labels (Sec. 4.1: the smallest 5 %).
@@ -177,7 +155,7 @@ def within_fraction(X: NDArray[np.float32], fraction: float = FRACTION) -> Withi
     return WithinDistance(float(np.sqrt((float(pairs[rank]) + float(pairs[above])) / 2)))
 
 
-def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION) -> NDArray[np.bool_]:
+def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION) -> Flags:
     """Return for each query the closest ``fraction`` of the base as its true neighbours (n, m).
 
     The paper's rule for queries without labels (Sec. 4.1). Exactly ``round(fraction * m)`` items, at least
@@ -201,7 +179,7 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
     return near
 
 
-def squared_distances(X: NDArray[np.float32], X_other: NDArray[np.float32]) -> NDArray[np.float32]:
+def squared_distances(X: Rows, X_other: Rows) -> Rows:
     """Return squared Euclidean distances (n, m), from inner products about the mean of ``X_other``.
 
     A square within the rounding of float32 is 0, so that copies are at distance 0.
@@ -209,6 +187,6 @@ def squared_distances(X: NDArray[np.float32], X_other: NDArray[np.float32]) -> N
     centre = X_other.mean(axis=0, dtype=np.float64).astype(np.float32)
     A, B = X - centre, X_other - centre
     lengths = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B)
-    squares: NDArray[np.float32] = lengths - 2 * (A @ B.T)
+    squares: Rows = lengths - 2 * (A @ B.T)
     squares[squares < _ROUNDING * lengths] = 0
     return squares

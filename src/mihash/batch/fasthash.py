@@ -198,7 +198,7 @@ def infer_bit(
     totals = np.zeros(n_starts)
     for sweep in range(n_sweeps + 1):
         for block in _blocks(y, rng, block_size):
-            A = _pairs(words, block, rule.between(None, y[block], None, y), weights)  # type: ignore[arg-type]
+            A = _pairs(words, block, rule.between(None, y[block], None, y), weights)
             with one_thread():
                 pulls = A @ Z
             if sweep < n_sweeps:
@@ -214,7 +214,7 @@ def _blocks(y: Labels, rng: np.random.Generator, block_size: int) -> Iterator[ND
     rule = label_neighborhood(y)
     rest = rng.permutation(len(y))
     while len(rest):
-        taken = rule.between(None, y[rest[:1]], None, y[rest])[0]  # type: ignore[arg-type]
+        taken = rule.between(None, y[rest[:1]], None, y[rest])[0]
         taken[0] = True
         taken &= np.cumsum(taken) <= block_size
         yield rest[taken]

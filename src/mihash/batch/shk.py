@@ -123,7 +123,7 @@ def _similarity(y: Labels) -> Callable[[NDArray[np.float32]], NDArray[np.float32
     if y.ndim == 1:
         Y = indicators(y)
         return lambda v: 2 * (Y @ (Y.T @ v)) - v.sum(axis=0)
-    S = label_neighborhood(y).between(None, y, None, y).astype(np.float32)  # type: ignore[arg-type]
+    S = label_neighborhood(y).between(None, y, None, y).astype(np.float32)
     S = 2 * S - 1
     np.fill_diagonal(S, 1)  # an example without a label is still like itself
     return lambda v: S @ v

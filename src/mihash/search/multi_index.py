@@ -12,6 +12,7 @@ A query whose buckets would cost more than a scan is answered by the scan.
 """
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,18 @@ NEIGHBOR = 5000  # to find, check and sort one of the k, or one within a radius
 _PIECE = 16
 _VALUES = 1 << _PIECE
 _ROOM = 1024
+
+
+class Tables(NamedTuple):
+    """What the kernels read: the codes in the order of the buckets of each piece, and where the buckets begin."""
+
+    columns: Contiguous  # the rows of `words`
+    words: NDArray[np.uint64]  # (n_words, n_pieces n + 64): a bucket's last 64 lanes may reach over its end
+    ids: NDArray[np.uint32]  # (n_pieces, n)
+    starts: NDArray[np.uint32]  # (n_pieces, 65,537)
+    values: NDArray[np.int64]  # the values of a piece by the number of their ones
+    firsts: NDArray[np.int64]  # where each number of ones begins in `values`
+    n_bits: int
 
 
 class MultiIndex:
@@ -58,47 +71,37 @@ class MultiIndex:
         self._hints: dict[int, NDArray[np.int64]] = {}  # how far the last k-th neighbour was, for each k
         n_pieces = -(-n_bits // _PIECE)
         words = contiguous(columns[: self.n])
-        self._ids = np.empty((n_pieces, self.n), dtype=np.uint32)
-        self._starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.uint32)
-        # A bucket's last 64 lanes may reach over its end.
-        self._words = np.zeros((len(words), n_pieces * self.n + LANES), dtype=columns.dtype)
+        ids = np.empty((n_pieces, self.n), dtype=np.uint32)
+        starts = np.zeros((n_pieces, _VALUES + 1), dtype=np.uint32)
+        sorted_words = np.zeros((len(words), n_pieces * self.n + LANES), dtype=columns.dtype)
         for piece in range(n_pieces):
-            _build(words, piece, self._ids[piece], self._starts[piece], self._words)
+            _build(words, piece, ids[piece], starts[piece], sorted_words)
+        values, firsts = _flips()
+        self._tables = Tables(tuple(sorted_words), sorted_words, ids, starts, values, firsts, n_bits)
 
     def nearest(
         self, queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1
     ) -> Found:
         """Return what `scan.nearest` returns; ``columns`` begins with the codes of this index."""
+        head, rest = self._parted(live)
         k = min(k, len(columns) if live is None else n_live(live))
-        n_indexed = self.n if live is None else n_live(live[: self.n // LANES])
-        width = min(k, n_indexed)
+        width = min(k, self.n if head is None else n_live(head))
         ranks = np.empty((len(queries), width), dtype=np.int64)
         done = np.zeros(len(queries), dtype=np.bool_)
-        rows, alive, words = np.ascontiguousarray(queries), EVERY if live is None else live, tuple(self._words)
-
+        rows, alive = np.ascontiguousarray(queries), EVERY if live is None else live
         hint = self._hints.setdefault(width, np.full(1, self.n_bits))
 
         def answer(tile: slice) -> None:
-            _nearest(
-                rows[tile], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive,
-                hint, ranks[tile], done[tile],
-            )  # fmt: skip
+            _nearest(rows[tile], self._tables, alive, hint, ranks[tile], done[tile])
 
         if width:
             in_threads(answer, tiles(len(queries), n_threads), n_threads)
         ids, distances = split_ranks(ranks)
         if not done.all():
             left = np.flatnonzero(~done)
-            ids[left], distances[left] = scan.nearest(
-                queries[left],
-                columns[: self.n],
-                width,
-                None if live is None else live[: self.n // LANES],
-                n_threads,
-            )
+            ids[left], distances[left] = scan.nearest(queries[left], columns[: self.n], width, head, n_threads)
         if self.n == len(columns):
             return ids, distances
-        rest = None if live is None else live[self.n // LANES :]
         later, farther = scan.nearest(queries, columns[self.n :], k, rest, n_threads)
         return joined([(ids, distances), (later + self.n, farther)], k)
 
@@ -107,14 +110,12 @@ class MultiIndex:
     ) -> list[Found]:
         """Return what `scan.within` returns; ``columns`` begins with the codes of this index."""
         radius = min(radius, self.n_bits)
-        head, rest = (None, None) if live is None else (live[: self.n // LANES], live[self.n // LANES :])
-        rows, alive, words = np.ascontiguousarray(queries), EVERY if live is None else live, tuple(self._words)
+        head, rest = self._parted(live)
+        rows, alive = np.ascontiguousarray(queries), EVERY if live is None else live
         found: list[Found] = [(np.empty(0, np.int64), np.empty(0, np.int32))] * len(queries)
 
         def answer(tile: slice) -> None:
-            done, ends, ranks = _within(
-                rows[tile], words, self._words, self._ids, self._starts, _flips(), self.n_bits, alive, radius
-            )
+            done, ends, ranks = _within(rows[tile], self._tables, alive, radius)
             found[tile] = [split_ranks(part) for part in np.split(ranks, ends[:-1])]
             for q in tile.start + np.flatnonzero(~done):
                 (found[q],) = scan.within(queries[q : q + 1], columns[: self.n], radius, head)
@@ -128,6 +129,10 @@ class MultiIndex:
             joined([first, (ids + self.n, distances)])
             for first, (ids, distances) in zip(found, later, strict=True)
         ]
+
+    def _parted(self, live: Bitmap | None) -> tuple[Bitmap | None, Bitmap | None]:
+        """Return the bitmaps of the codes of this index, and of those behind them."""
+        return (None, None) if live is None else (live[: self.n // LANES], live[self.n // LANES :])
 
 
 def occupancy(columns: Columns, n_bits: int) -> NDArray[np.int64]:
@@ -224,12 +229,7 @@ def _value(queries: Queries, q: int, piece: int, per_word: int) -> np.int64:
 @jit
 def _nearest(
     queries: Queries,
-    columns: Contiguous,
-    words: NDArray[np.uint64],
-    ids: NDArray[np.uint32],
-    starts: NDArray[np.uint32],
-    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
-    n_bits: int,
+    tables: Tables,
     live: Bitmap,
     hint: NDArray[np.int64],
     ranks: NDArray[np.int64],
@@ -237,10 +237,8 @@ def _nearest(
 ) -> None:
     k = ranks.shape[1]
     for q in range(len(queries)):
-        for reach in (min(hint[0], n_bits), n_bits):
-            done[q], found = _search(
-                queries[q : q + 1], columns, words, ids, starts, flips, n_bits, live, k, reach
-            )
+        for reach in (min(hint[0], tables.n_bits), tables.n_bits):
+            done[q], found = _search(queries[q : q + 1], tables, live, k, reach)
             if not done[q]:
                 break
             if len(found) == k:
@@ -251,24 +249,14 @@ def _nearest(
 
 @jit
 def _within(
-    queries: Queries,
-    columns: Contiguous,
-    words: NDArray[np.uint64],
-    ids: NDArray[np.uint32],
-    starts: NDArray[np.uint32],
-    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
-    n_bits: int,
-    live: Bitmap,
-    radius: int,
+    queries: Queries, tables: Tables, live: Bitmap, radius: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
     """Return which queries were answered, where the ranks of each end, and these one after the other."""
-    n_queries, n = len(queries), ids.shape[1]
+    n_queries, n = len(queries), tables.ids.shape[1]
     done, ends = np.zeros(n_queries, dtype=np.bool_), np.zeros(n_queries, dtype=np.int64)
     ranks, n_found = np.empty(_ROOM, dtype=np.int64), 0
     for q in range(n_queries):
-        done[q], found = _search(
-            queries[q : q + 1], columns, words, ids, starts, flips, n_bits, live, n + 1, radius
-        )
+        done[q], found = _search(queries[q : q + 1], tables, live, n + 1, radius)
         while n_found + len(found) > len(ranks):
             ranks = np.concatenate((ranks, ranks))
         ranks[n_found : n_found + len(found)] = found
@@ -278,25 +266,14 @@ def _within(
 
 
 @jit
-def _search(
-    query: Queries,
-    columns: Contiguous,
-    words: NDArray[np.uint64],
-    ids: NDArray[np.uint32],
-    starts: NDArray[np.uint32],
-    flips: tuple[NDArray[np.int64], NDArray[np.int64]],
-    n_bits: int,
-    live: Bitmap,
-    k: int,
-    radius: int,
-) -> tuple[bool, NDArray[np.int64]]:
+def _search(query: Queries, tables: Tables, live: Bitmap, k: int, radius: int) -> tuple[bool, NDArray[np.int64]]:
     """Return the ranks of the k nearest, or of all up to a radius where they are fewer, sorted.
 
     Where that would cost more than a scan it is not done, and the first value returned is False.
     """
+    columns, words, ids, starts, values, firsts, n_bits = tables
     (n_pieces, n), filtered = ids.shape, len(live) > 0
     per_word = words.itemsize * 8 // _PIECE
-    values, firsts = flips
     ranks, n_found, cost = np.empty(2 * k + 2 * LANES if k <= n else _ROOM, dtype=np.int64), 0, np.int64(0)
     # As in the scan: the distance of the k-th best so far, and how many there are up to it.
     threshold, n_within, counts = np.int64(radius), 0, np.zeros(n_bits + 1, dtype=np.int64)
