@@ -40,7 +40,7 @@ def test_create_takes_every_option(mihash, tmp_path):
         (["--parameter", "foo=1"], "must be among learning_rate"),
         (["--parameter", "foo"], "--parameter must be NAME=VALUE; got 'foo'"),
         (["--bits", "many"], "Invalid value for '--bits'"),
-        (["--bits", "0"], "`n_bits` must be a whole number"),
+        (["--bits", "0"], "--bits must be a whole number"),
         (["--colour", "red"], "No such option"),
     ],
 )
@@ -139,15 +139,15 @@ def test_search_within_a_radius(mihash, index):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "Ask with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY."),
-        (["--key", "7", "--vector", "1"], "Ask with one of these"),
+        ([], "Search with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY."),
+        (["--key", "7", "--vector", "1"], "Search with one of these"),
         (["--key", "none"], "The key 'none' is not stored."),
         (["--vector", "1, 2"], "--vector has a vector of 2 numbers, and the index has vectors of 6."),
         (["--vector", "1, a"], "could not convert string to float: 'a'"),
         (["--key", "7", "--where", "{colour: 1}"], "--where must be JSON"),
         (["--key", "7", "--where", "[1]"], "--where must be a JSON object"),
         (["--key", "7", "--where", '{"a": {"$b": 1}}'], "must have known operators"),
-        (["--key", "7", "-k", "0"], "`k` must be a whole number"),
+        (["--key", "7", "-k", "0"], "Invalid value for '-k'"),
         (["nothing.csv"], "nothing.csv does not exist"),
         (["-", "--column", "b"], "standard input has no column 'b' (--column)"),
         (["-", "--column", "c"], "The column 'c' of standard input must hold numbers"),
@@ -193,7 +193,7 @@ def test_delete_is_all_or_nothing(mihash, index):
     assert "Deleted 2 items; 1,498 are left." in mihash("delete", index, 1, 2).out
 
 
-def test_care(mihash, index, tmp_path):
+def test_maintenance(mihash, index, tmp_path):
     mihash("delete", index, *range(500))
     assert "1,000" in mihash("stats", index).out
     assert "is sound" in mihash("verify", index).out
@@ -213,7 +213,7 @@ def test_history(mihash, index, tmp_path):
     assert [line["kind"] for line in lines[:3]] == ["start", "normalization", "trigger"]
     assert lines[0]["gain"] is None, "NaN is not JSON"
     assert len(mihash("history", index, "--all", "--last", 4, "--json").out.splitlines()) == 4
-    assert "`last` must be a whole number" in mihash("history", index, "--last", -5).err
+    assert "Invalid value for '--last'" in mihash("history", index, "--last", -5).err
     assert "4 of 17" in mihash("history", index, "--all", "--last", 4).out
     assert "normalization" in mihash("history", index).out
     mihash("create", tmp_path / "empty")

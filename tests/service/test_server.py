@@ -190,7 +190,7 @@ def test_everything_acknowledged_is_there(tmp_path):
             assert [each["number"] for each in history] == list(range(len(history)))
         more, code = under_load(process, url, "second", signal.SIGTERM)
         assert code == 0
-        assert "everything that was acknowledged is on the disk" in process.stderr.read()
+        assert "everything that was acknowledged is on disk" in process.stderr.read()
     with mihash.OnlineIndex.open(folder) as index:
         for keys, X in acknowledged + more:
             for key, vector in zip(keys, X, strict=True):

@@ -1,11 +1,10 @@
-"""The command line: each command a few lines over the library, one file for each group of commands.
+"""The command line: each command is a few lines over the library; one file for each group of commands.
 
 A new group is a file that registers its commands with `app`, and a name below. docs/cli.md is made from the help:
 ``python -m mihash.cli.reference > docs/cli.md``.
 """
 
-from . import create, query, item, serve, encode_command, maintenance  # noqa: F401, I001 -- in the order of the help
-from . import bench, plan_command, paper_commands  # noqa: F401
+from . import create, query, serve, maintenance, machine, paper_commands  # noqa: F401, I001 -- the order of the help
 from .program import app, main
 
 __all__ = ["app", "main"]

@@ -1,41 +1,71 @@
-"""What commands take, and how it is read: indexes, keys, filters, vectors."""
+"""Arguments and options that several commands share, and how their values are read."""
 
-import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .output import note
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..index.online_index import OnlineIndex
+    from ..io.readers import Columns, Source
     from ..store.keys import Key
 
+STDIN = "-"
+
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
-AsJSON = Annotated[bool, typer.Option("--json", help="JSON, one object a line, in place of a table.")]
+NewFolder = Annotated[Path, typer.Argument(metavar="PATH", help="A new or empty folder.", show_default=False)]
+AsJSON = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line, instead of a table.")]
+Bits = Annotated[int, typer.Option(help="Code length.")]
+Seed = Annotated[int, typer.Option(help="Seeds everything random.")]
+VectorColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The vector: a column of lists, or columns of numbers as 'PREFIX*' or FIRST:LAST.",
+        show_default="guessed, and printed",
+    ),
+]
+KeyColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The key; 'none' numbers the rows.",
+        show_default="key or id, if there is such a column",
+    ),
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line of a CSV file is a row; columns are 1, 2, 3 and so on.")
 ]
-
-
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="npy, npz, parquet, csv or jsonl.", show_default="by the name of the file"),
+]
 Ray = Annotated[
     str | None,
     typer.Option(
         "--ray",
         metavar="ADDRESS",
-        help="Of an index on Ray, the cluster: its address, or auto.",
-        show_default="RAY_ADDRESS, or the one on this machine",
+        help="For an index on Ray, the cluster: its address, or auto.",
+        show_default="RAY_ADDRESS, or the cluster on this machine",
     ),
+]
+Partial = Annotated[
+    bool,
+    typer.Option("--partial", help="For an index on Ray, answer without missing shards, and name them."),
 ]
 
 
 def open_index(
     path: Path, read_only: bool = False, ray: str | None = None, partial: bool | None = None
 ) -> "OnlineIndex":
-    """Open an index; where there is none, say how to make one.
+    """Open an index; where there is none, say how to create one.
 
-    One on Ray that nobody has open is opened to be written to, which starts its shards.
+    An index on Ray that no process has open is opened for writing, which starts its shards.
     """
     from ..errors import InvalidInput, NotReady
     from ..index.online_index import OnlineIndex
@@ -55,20 +85,8 @@ def open_index(
         return OnlineIndex.open(path, cluster=cluster)
 
 
-def as_nodes(texts: "Sequence[str]") -> "list[str] | dict[str, str] | None":
-    """Return nodes, with folders where texts have the form NAME=FOLDER."""
-    from ..errors import InvalidInput
-
-    pairs = [text.partition("=") for text in texts]
-    if len({equals for _, equals, _ in pairs}) > 1:
-        raise InvalidInput("Give all --node a folder, as NAME=FOLDER, or none of them.")
-    if any(equals for _, equals, _ in pairs):
-        return {name: folder for name, _, folder in pairs}
-    return list(texts) or None
-
-
 def check_index(path: Path) -> None:
-    """Say how to make an index, where there is none."""
+    """Say how to create an index, where there is none."""
     from ..errors import InvalidInput
     from ..store.sqlite.database import DATABASE
 
@@ -76,10 +94,25 @@ def check_index(path: Path) -> None:
         raise InvalidInput(f"There is no index in {path}; make one with: mihash create {path}")
 
 
-def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
-    """Return the stored keys that are meant: a number where the index has that, otherwise the text.
+def open_vectors(
+    file: str, columns: "Columns", file_format: str | None, held_bytes: int | None = None
+) -> "Source":
+    """Open a file of vectors, or the standard input, and print what was guessed about its columns."""
+    from ..io.readers import open_source, open_stream
 
-    A text in double quotes is always a text.
+    if file == STDIN:
+        source = open_stream(sys.stdin.buffer, columns, file_format)
+    else:
+        source = open_source(file, columns, file_format, *([] if held_bytes is None else [held_bytes]))
+    if source.note:
+        note(f"{source.name}: {source.note}")
+    return source
+
+
+def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
+    """Return the stored keys that texts stand for: a number if the index has it, otherwise the string.
+
+    A text in double quotes is always a string.
     """
     return [_find_key(index, text) for text in texts]
 
@@ -94,34 +127,3 @@ def _find_key(index: "OnlineIndex", text: str) -> "Key":
         except UnknownName:
             continue
     raise UnknownName(f"The key {text!r} is not stored.")
-
-
-def as_filter(text: str | None) -> "Mapping[str, Any] | None":
-    """Return a filter from JSON."""
-    from ..errors import InvalidInput
-
-    try:
-        found = None if text is None else json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(
-            f'--where must be JSON, such as \'{{"colour": "red"}}\'; got {text!r} ({error}).'
-        ) from error
-    if not isinstance(found, dict | None):
-        raise InvalidInput(f'--where must be a JSON object, such as \'{{"colour": "red"}}\'; got {text!r}.')
-    return found
-
-
-def as_parameters(texts: "Sequence[str]") -> dict[str, Any]:
-    """Return the arguments of a learner from texts of the form NAME=VALUE."""
-    from ..errors import InvalidInput
-
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise InvalidInput(f"--parameter must be NAME=VALUE; got {text!r}.")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found

@@ -1,58 +1,64 @@
-"""Commands that make an index and fill it."""
+"""Commands that create an index and add files to it."""
 
-import sys
+import json
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import Folder, NoHeader, Ray, as_nodes, as_parameters, open_index
+from .arguments import (
+    STDIN,
+    Bits,
+    Folder,
+    Format,
+    KeyColumn,
+    NewFolder,
+    NoHeader,
+    Ray,
+    Seed,
+    VectorColumn,
+    open_index,
+    open_vectors,
+)
 from .output import counted, duration, note, rows_progress, say
 from .program import command
 
 if TYPE_CHECKING:
-    from ..index.online_index import OnlineIndex
     from ..io.ingest import Added
-    from ..io.readers import Columns, Source
 
 _PANEL = "An index"
-_STDIN = "-"
 _MEMORY_MB = 256
 
 
 @command(_PANEL, "mihash create photos --bits 64 --metric cosine")
 def create(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A folder that is new or empty.", show_default=False)
-    ],
-    bits: Annotated[int, typer.Option(help="Code length.")] = 64,
+    path: NewFolder,
+    bits: Bits = 64,
     learner: Annotated[
         str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, okh, osh, refit or sketchhash.")
     ] = "mihash",
-    metric: Annotated[str, typer.Option(help="Which vectors are near: euclidean or cosine.")] = "euclidean",
+    metric: Annotated[str, typer.Option(help="The distance of vectors: euclidean or cosine.")] = "euclidean",
     theta: Annotated[
         float | None,
         typer.Option(
-            help="Gain in bits of information that a rehash must bring; 'inf' for no rehash.",
-            show_default="2 % of the quality that the table has",
+            help="Gain in bits of mutual information that a rehash must bring; 'inf' for no rehash.",
+            show_default="2 % of the quality of the current table",
         ),
     ] = None,
     interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
-    reservoir_size: Annotated[int, typer.Option(help="Rows that quality is measured on.")] = 2000,
+    reservoir_size: Annotated[int, typer.Option(help="Rows in the sample that quality is measured on.")] = 2000,
     dtype: Annotated[
         str, typer.Option(help="How vectors are stored: float32, or float16 for half the space.")
     ] = "float32",
-    raw: Annotated[
-        bool, typer.Option("--no-normalize", help="Take the features as they are, neither centred nor scaled.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
+    raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,
+    seed: Seed = 0,
     parameter: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An argument of the learner; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the learner; may be repeated.")
     ] = None,
     shards: Annotated[
         int | None,
-        typer.Option(help="On the nodes of a Ray cluster, in so many shards.", show_default="an index in PATH"),
+        typer.Option(help="Create an index on Ray with this many shards.", show_default="an index in PATH"),
     ] = None,
     node: Annotated[
         list[str] | None,
@@ -64,7 +70,7 @@ def create(
     ] = None,
     ray: Ray = None,
 ) -> None:
-    """Make an empty index: a folder, or with --shards the coordinator of an index on Ray (docs/scale.md)."""
+    """Create an empty index: a folder, or with --shards the coordinator of an index on Ray (docs/scale.md)."""
     from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
     from ..index.options import Options, default_trigger
@@ -72,8 +78,8 @@ def create(
     from ..trigger import TriggerUpdate
 
     if shards is None and (node or ray is not None):
-        raise InvalidInput("--ray and --node are for an index on Ray: say with --shards how many shards it has.")
-    made = Options(n_bits=bits, learner=learner, seed=seed, parameters=as_parameters(parameter or []))
+        raise InvalidInput("--ray and --node are for an index on Ray: give its number of shards with --shards.")
+    made = Options(n_bits=bits, learner=learner, seed=seed, parameters=_parse_parameters(parameter or []))
     OnlineIndex.create(
         path,
         learner=made.make_learner(),
@@ -83,9 +89,37 @@ def create(
         reservoir_size=reservoir_size,
         dtype=dtype,
         seed=seed,
-        cluster=None if shards is None else Cluster(shards, as_nodes(node or []), ray),
+        cluster=None if shards is None else Cluster(shards, _parse_nodes(node or []), ray),
     ).close()
     say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
+
+
+def _parse_parameters(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a learner from texts of the form NAME=VALUE."""
+    from ..errors import InvalidInput
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidInput(f"--parameter must be NAME=VALUE; got {text!r}.")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _parse_nodes(texts: Sequence[str]) -> list[str] | dict[str, str] | None:
+    """Return nodes, with folders if texts have the form NAME=FOLDER."""
+    from ..errors import InvalidInput
+
+    pairs = [text.partition("=") for text in texts]
+    if len({equals for _, equals, _ in pairs}) > 1:
+        raise InvalidInput("Give all --node a folder, as NAME=FOLDER, or none of them.")
+    if any(equals for _, equals, _ in pairs):
+        return {name: folder for name, _, folder in pairs}
+    return list(texts) or None
 
 
 @command(
@@ -98,41 +132,24 @@ def add(
         list[str],
         typer.Argument(metavar="FILE", help="Files of vectors; - for the standard input.", show_default=False),
     ],
-    vector: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The vector: a column of lists, or columns of numbers as 'PREFIX*' or FIRST:LAST.",
-            show_default="guessed, and told",
-        ),
-    ] = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The key; 'none' numbers the rows.",
-            show_default="key or id, where there is such a column",
-        ),
-    ] = None,
+    vector: VectorColumn = None,
+    key: KeyColumn = None,
     label: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="The class: rows of one class are neighbours to learn from."),
+        typer.Option(metavar="COLUMN", help="The class; rows of one class are neighbours."),
     ] = None,
     metadata: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="To filter by and to get back; may be repeated; 'all' for all others."
+            metavar="COLUMN", help="A field to filter by and to return; may be repeated; 'all' for all others."
         ),
     ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option("--format", help="npy, npz, parquet, csv or jsonl.", show_default="by the name of the file"),
-    ] = None,
+    file_format: Format = None,
     unchecked: Annotated[
         bool,
         typer.Option(
             "--no-check",
-            help="Do not read the files through before the first row is added; rows before a bad one will be in.",
+            help="Do not check the files before the first row is added; rows before a bad one stay in the index.",
         ),
     ] = False,
     again: Annotated[
@@ -151,7 +168,7 @@ def add(
         typer.Option(
             metavar="MB",
             min=1,
-            help="How much one row of a .npy or .npz file may take, or an array in Fortran order in a .npz file.",
+            help="Memory limit for one row of a .npy or .npz file, or for a Fortran-ordered array in a .npz file.",
         ),
     ] = _MEMORY_MB,
     headless: NoHeader = False,
@@ -159,7 +176,7 @@ def add(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Remember under this name how far the file was read; lets a stream be resumed.",
+            help="The name under which the position in the file is stored; needed to resume a stream.",
             show_default="the path of the file",
         ),
     ] = None,
@@ -167,48 +184,50 @@ def add(
 ) -> None:
     """Add files of vectors: .npy, .npz, Parquet, CSV or JSON lines.
 
-    Files are read through before the first row is added: all of them are right, or nothing is added. It may be
-    interrupted at any time, even by a kill; the same command goes on where it stopped. A file that has grown is
-    added from its first new row on; one that is in already is not added again.
+    The command checks all files before it adds the first row: if one is wrong, nothing is added. It may be
+    interrupted at any time, even by a kill; the same command resumes where it stopped. A file that has grown is
+    added from its first new row on; a file that was added before is not added again.
 
-    A file is refused, even with --no-check, if its rows that are in have other vectors, keys, labels or metadata
-    now: the file has changed, or other columns are named. It is refused too if rows of it were deleted from the
-    index: say with --deleted what to do with them. An updated item counts as in. An earlier mihash remembered
-    only the vectors of a file; then labels and metadata are not compared the first time, and a note says so.
+    A file is refused, even with --no-check, if the vectors, keys, labels or metadata of rows that were added have
+    changed: because the file has changed, or because other columns are named. It is also refused if rows of it
+    were deleted from the index: choose with --deleted what to do with them. An updated item counts as added.
+    Earlier versions of mihash stored only the vectors of a file; then labels and metadata are not compared the
+    first time, and a note says so.
 
-    The standard input is read once, so rows before a bad one stay; it is resumed if it has a --source, by sending
-    the same rows again.
+    The standard input is read once, so rows before a bad one stay. With --source it can be resumed: send the same
+    rows again.
 
-    In a .npz file columns are arrays by name; beside a .npy file they are further .npy files, named by their
-    paths. In CSV a number is a number and an empty field nothing. In JSON lines a row may lack metadata; on
-    the standard input a field that --metadata names must be among those of the first 100 rows. A class that is a
-    name gets a number made of it.
+    In a .npz file, columns are arrays by name; for a .npy file, they are further .npy files, named by their paths.
+    In CSV, a field that looks like a number is a number, and an empty field is null. In JSON lines, a row may lack
+    metadata; on the standard input, a field that --metadata names must occur in the first 100 rows. A class that
+    is a string is hashed to a number.
     """
     from ..io.ingest import ingest
     from ..io.readers import Columns
 
     begin = time.perf_counter()
     columns = Columns(vector, key, label, tuple(metadata or ()), header=not headless)
-    _check_once(files)
+    names = _names(files, source)
     with open_index(path, ray=ray) as index:
         n_before = len(index)
-        sources = [
-            (_opened(file, columns, file_format, memory * 1_000_000), _name(file, files, source)) for file in files
-        ]
-        _tell_notes(index, [each for each, _ in sources])
+        opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
+        for each in opened:
+            if index.stats()["labels"] and not each.has_labels:
+                note(f"{each.name}: without --label its rows are stored and found, but not learned from")
         try:
             with rows_progress() as progress:
+                sources = list(zip(opened, names, strict=True))
                 added = ingest(
                     index, sources, check=not unchecked, again=again, deleted=deleted, progress=progress
                 )
                 index.wait()
         except KeyboardInterrupt:
-            raise _stopped(len(index) - n_before, [name for _, name in sources], again) from None
+            raise _interrupted(len(index) - n_before, names, again) from None
         n_items, version = len(index), index.version
-    for each in added:
-        if each.note:
-            note(each.note)
-        say(_told(each))
+    for done in added:
+        if done.note:
+            note(done.note)
+        say(_summary(done))
     took = time.perf_counter() - begin
     n_added = sum(each.added + each.restored for each in added)
     if n_added:
@@ -216,62 +235,38 @@ def add(
         say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
 
 
-def _opened(file: str, columns: "Columns", file_format: str | None, held_bytes: int) -> "Source":
-    from ..io.readers import open_source, open_stream
-
-    return (
-        open_stream(sys.stdin.buffer, columns, file_format)
-        if file == _STDIN
-        else open_source(file, columns, file_format, held_bytes)
-    )
-
-
-def _check_once(files: list[str]) -> None:
+def _names(files: list[str], source: str | None) -> list[str | None]:
+    """Return the name under which the position in each file is stored; None for a stream without a name."""
     from ..errors import InvalidInput
     from ..io.ingest import name_of
 
-    names = [file if file == _STDIN else name_of(file) for file in files]
+    names = [None if file == STDIN else name_of(file) for file in files]
     for place, name in enumerate(names):
         if name in names[:place]:
-            what = "The standard input" if name == _STDIN else files[place]
+            what = "The standard input" if name is None else files[place]
             raise InvalidInput(f"{what} comes twice; name each file once.")
-
-
-def _name(file: str, files: list[str], source: str | None) -> str | None:
-    """Return under which name the position in a file is kept; a stream that has no name has no position."""
-    from ..errors import InvalidInput
-    from ..io.ingest import name_of
-
     if source is None:
-        return None if file == _STDIN else name_of(file)
+        return names
     if len(files) > 1:
         raise InvalidInput(f"--source names one file; got {len(files)} files.")
-    return f"source:{source}"
+    return [f"source:{source}"]
 
 
-def _tell_notes(index: "OnlineIndex", sources: "list[Source]") -> None:
-    for source in sources:
-        if source.note:
-            note(f"{source.name}: {source.note}")
-        if index.stats()["labels"] and not source.has_labels:
-            note(f"{source.name}: without --label its rows are stored and found, but not learned from")
-
-
-def _told(added: "Added") -> str:
+def _summary(added: "Added") -> str:
     n_skipped = added.deleted - added.restored
     skipped = f" {counted(n_skipped, 'row')} deleted since, skipped." if n_skipped else ""
     if added.before and not added.added and not added.restored:
         every = f"{added.before:,} rows are in already" if skipped else f"all {added.before:,} rows are in already"
         return f"{added.source}: {every}; nothing was added (--again adds them).{skipped}"
-    went_on = f", after {added.before:,} that were in already" if added.before else ""
+    before = f", after {added.before:,} that were in already" if added.before else ""
     restored = f", {added.restored:,} of which had been deleted" if added.restored else ""
-    return f"{added.source}: added {counted(added.added + added.restored, 'row')}{restored}{went_on}.{skipped}"
+    return f"{added.source}: added {counted(added.added + added.restored, 'row')}{restored}{before}.{skipped}"
 
 
-def _stopped(n_added: int, names: list[str | None], again: bool) -> typer.Exit:
+def _interrupted(n_added: int, names: list[str | None], again: bool) -> typer.Exit:
     how = "Run it without --again" if again else "Run the same command"
-    go_on = f"{how} to go on from there."
+    resume = f"{how} to go on from there."
     if None in names:
-        go_on = "The standard input cannot be resumed: it was added without --source NAME."
-    note(f"Stopped: this run added {counted(n_added, 'row')}. {go_on}")
+        resume = "The standard input cannot be resumed: it was added without --source NAME."
+    note(f"Stopped: this run added {counted(n_added, 'row')}. {resume}")
     return typer.Exit(130)

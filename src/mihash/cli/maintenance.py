@@ -1,36 +1,38 @@
-"""Commands that look after an index."""
+"""Commands that inspect an index, keep it in order, and copy or encode data with it."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, Ray, open_index
+from .arguments import AsJSON, Folder, KeyColumn, Ray, check_index, open_index
 from .output import counted, duration, json_line, note, say, size, table
 from .program import command
 
-_PANEL = "Care"
+_PANEL = "Maintenance"
+_SHARD_COLUMNS = ("shard", "node", "state", "version", "items", "lag", "restarts")
+_CHECK_COLUMNS = ("version", "rows seen", "quality", "gain", "status", "items", "took")
 
 
 @command(_PANEL, "mihash stats photos --json")
 def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
-    """Show what is in an index, and how it was made."""
+    """Show what is in an index, and how it was created."""
     with open_index(path, True, ray) as index:
         found = dict(index.stats())
     if as_json:
         json_line(found)
-    else:
-        shards = found.pop("shards", None)
-        rows = [(name.removeprefix("n_").replace("_", " "), _shown(name, value)) for name, value in found.items()]
-        table({str(path): "left", "": "left"}, rows)
-        if shards:
-            names = ("shard", "node", "state", "version", "items", "lag", "restarts")
-            sides = {name: "left" if name in ("node", "state") else "right" for name in (*names, "disk")}
-            lines = [
-                [*(_shown(name, each[name]) for name in names), size(each["bytes_on_disk"] or 0)]
-                for each in shards
-            ]
-            table(sides, lines)
+        return
+    shards = found.pop("shards", None)
+    rows = [(name.removeprefix("n_").replace("_", " "), _cell(name, value)) for name, value in found.items()]
+    table({str(path): "left", "": "left"}, rows)
+    if shards:
+        lines = [
+            [*(_cell(name, each[name]) for name in _SHARD_COLUMNS), size(each["bytes_on_disk"] or 0)]
+            for each in shards
+        ]
+        table(
+            {name: "left" if name in ("node", "state") else "right" for name in (*_SHARD_COLUMNS, "disk")}, lines
+        )
 
 
 @command(_PANEL, "mihash history photos --last 5")
@@ -39,14 +41,11 @@ def history(
     everything: Annotated[
         bool, typer.Option("--all", help="Every decision, not only those that led to a version.")
     ] = False,
-    last: Annotated[int, typer.Option(help="How many to show, the newest; 0 for all.")] = 20,
+    last: Annotated[int, typer.Option(min=0, help="How many to show, the newest; 0 for all.")] = 20,
     as_json: AsJSON = False,
     ray: Ray = None,
 ) -> None:
     """Show when the trigger decided to rehash, why, and what that cost."""
-    from .. import validation
-
-    validation.integer("last", last, minimum=0)
     with open_index(path, True, ray) as index:
         found = [dict(each) for each in index.history() if everything or each["accepted"]]
     shown = found[-last:] if last else found
@@ -56,13 +55,9 @@ def history(
     elif not found:
         note("There are no decisions yet: add rows first.")
     else:
-        columns = ("version", "rows seen", "quality", "gain", "status", "items", "took")
         title = f"{len(shown)} of {len(found)}" if len(shown) < len(found) else None
-        table(
-            {name: "left" if name == "status" else "right" for name in columns},
-            [_row(each) for each in shown],
-            title,
-        )
+        sides = {name: "left" if name == "status" else "right" for name in _CHECK_COLUMNS}
+        table(sides, [_check_row(each) for each in shown], title)
 
 
 @command(_PANEL, "mihash verify photos")
@@ -88,24 +83,24 @@ def compact(path: Folder, ray: Ray = None) -> None:
 def backup(
     path: Folder,
     destination: Annotated[
-        Path, typer.Argument(metavar="DEST", help="A folder that is new or empty.", show_default=False)
+        Path, typer.Argument(metavar="DEST", help="A new or empty folder.", show_default=False)
     ],
     ray: Ray = None,
 ) -> None:
-    """Write a copy of one moment to another folder, while the index goes on.
+    """Write a consistent copy to another folder, while the index stays in use.
 
-    Of an index on Ray, each shard writes its copy into that folder on its own node.
+    Each shard of an index on Ray writes its copy to that folder on its own node.
     """
     with open_index(path, True, ray) as index:
         index.backup(destination)
-        say(f"{destination} is an index of {counted(len(index), 'item')}, as {path} is now.")
+        say(f"{destination} is an index of {counted(len(index), 'item')}, a copy of {path}.")
 
 
 @command(_PANEL, "mihash export photos codes.parquet --metadata")
 def export(
     path: Folder,
     destination: Annotated[
-        Path, typer.Argument(metavar="DEST", help="The file; one that is there is replaced.", show_default=False)
+        Path, typer.Argument(metavar="DEST", help="The file; an existing one is replaced.", show_default=False)
     ],
     file_format: Annotated[
         str | None,
@@ -114,19 +109,17 @@ def export(
     metadata: Annotated[bool, typer.Option("--metadata", help="With the metadata (Parquet).")] = False,
     vectors: Annotated[bool, typer.Option("--vectors", help="With the vectors (Parquet).")] = False,
     ids: Annotated[
-        str, typer.Option(help="What FAISS calls items: 'keys', which must be numbers, or 'rows', their places.")
+        str,
+        typer.Option(help="The ids of a FAISS index: 'keys', which must be numbers, or 'rows', numbered from 0."),
     ] = "keys",
 ) -> None:
-    """Write keys, codes and the mapping to a Parquet file, or the codes to a FAISS index.
-
-    What is in them is told in docs/export.md.
-    """
+    """Write keys, codes and the mapping to a Parquet file, or the codes to a FAISS index (docs/export.md)."""
     from .. import validation
     from ..errors import InvalidInput
     from ..io.export import to_parquet, write_faiss
 
     chosen = file_format or destination.suffix.removeprefix(".").lower()
-    validation.choice("format", chosen, ("parquet", "faiss"))
+    validation.choice("--format", chosen, ("parquet", "faiss"))
     if chosen == "faiss" and (metadata or vectors):
         raise InvalidInput("A FAISS index holds codes only: leave --metadata and --vectors out, or write Parquet.")
     with open_index(path, read_only=True) as index:
@@ -137,7 +130,49 @@ def export(
     say(f"{destination} holds the codes of {counted(n, 'item')} ({size(destination.stat().st_size)}).")
 
 
-def _shown(name: str, value: Any) -> str:
+@command(_PANEL, "mihash encode photos embeddings/ codes/ --ray auto")
+def encode(
+    path: Folder,
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A folder of Parquet files.", show_default=False)
+    ],
+    target: Annotated[Path, typer.Argument(metavar="DEST", help="The folder for the codes.", show_default=False)],
+    vector: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The vector.", show_default="guessed")
+    ] = None,
+    key: KeyColumn = None,
+    node: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --ray, a node to use, by its address or a resource; may be repeated.",
+            show_default="all nodes",
+        ),
+    ] = None,
+    ray: Ray = None,
+) -> None:
+    """Encode a folder of Parquet files with the mapping of an index; each file becomes a file of keys and codes.
+
+    With --ray the nodes of a cluster share the work: each node has both folders, and encodes the files that it
+    has. After an interruption, run the same command: files that are done, with the same mapping and columns, are
+    skipped. The format is that of mihash export (docs/export.md).
+    """
+    from ..errors import InvalidInput
+    from ..io.encode import encode_folder, mapping_in
+    from ..io.readers import Columns
+
+    if node and ray is None:
+        raise InvalidInput("--node is for the nodes of a Ray cluster: name the cluster with --ray.")
+    check_index(path)
+    done = encode_folder(
+        source, target, mapping_in(path), Columns(vector, key), ray=ray is not None, address=ray,
+        nodes=node or None, progress=lambda name: note(f"Encoded {name}"),
+    )  # fmt: skip
+    before = f"; {counted(done.skipped, 'file')} were there already" if done.skipped else ""
+    say(f"Encoded {counted(done.rows, 'row')} of {counted(done.files, 'file')}{before}.")
+
+
+def _cell(name: str, value: Any) -> str:
     if name == "theta" and value is None:
         return "2 % of the quality"
     if name == "bytes_on_disk":
@@ -147,15 +182,15 @@ def _shown(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _row(decision: dict[str, Any]) -> tuple[str, ...]:
-    measured = decision["kind"] == "trigger"
-    seconds, items = decision["seconds"], decision["items"]
+def _check_row(check: dict[str, Any]) -> tuple[str, ...]:
+    measured = check["kind"] == "trigger"
+    seconds, items = check["seconds"], check["items"]
     return (
-        str(decision["number"]),
-        f"{decision['seen']:,}",
-        f"{decision['current']:.4f}" if measured and decision["current"] is not None else decision["kind"],
-        f"{decision['gain']:+.4f}" if measured and decision["gain"] is not None else "",
-        decision["status"] or "refused",
+        str(check["number"]),
+        f"{check['seen']:,}",
+        f"{check['current']:.4f}" if measured and check["current"] is not None else check["kind"],
+        f"{check['gain']:+.4f}" if measured and check["gain"] is not None else "",
+        check["status"] or "refused",
         "" if items is None else f"{items:,}",
         "" if seconds is None else duration(seconds),
     )

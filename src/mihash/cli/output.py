@@ -1,4 +1,4 @@
-"""What commands print: tables and JSON lines on the standard output, progress and notes on the standard error."""
+"""Output of commands: tables and JSON lines on the standard output, progress and notes on the standard error."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print what is not a result, where it does not get into a pipe."""
+    """Print a note on the standard error, so that it does not get into a pipe."""
     typer.echo(text, err=True)
 
 
@@ -31,7 +31,7 @@ def json_line(value: Mapping[str, Any]) -> None:
 
 
 def json_text(value: Mapping[str, Any] | None) -> str:
-    """Return an object as JSON, nothing for None; NaN becomes null and infinity a text, which JSON has not."""
+    """Return an object as JSON, "" for None; NaN becomes null and an infinity a string: JSON has neither."""
     if value is None:
         return ""
     plain = {name: _finite(each) if isinstance(each, float) else each for name, each in value.items()}
@@ -43,7 +43,7 @@ def _finite(number: float) -> float | str | None:
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
-    """Print a table; each column has a name and is justified ``"left"`` or ``"right"``."""
+    """Print a table; ``columns`` maps names to ``"left"`` or ``"right"``."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -57,7 +57,7 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], title: str 
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with what it counts.
+    """Return a number and a noun in singular or plural.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return a number of bytes for people.
+    """Return a number of bytes with a unit.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def size(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people.
+    """Return a duration with a unit.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def rows_progress() -> "Iterator[Progress]":
-    """Show how far an ingest is, with its rate and the time left; nothing where nobody looks."""
+    """Show the progress of an ingest, with its rate and the time left; only on a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
@@ -123,7 +123,7 @@ def rows_progress() -> "Iterator[Progress]":
     with Progress(*columns, console=console, disable=not console.is_terminal, expand=True) as bars:
         tasks: dict[tuple[str, str], TaskID] = {}
 
-        def tell(what: str, source: str, done: int, total: int | None) -> None:
+        def update(what: str, source: str, done: int, total: int | None) -> None:
             known = total or done
             if (what, source) not in tasks:
                 name = PurePath(source).name
@@ -131,4 +131,4 @@ def rows_progress() -> "Iterator[Progress]":
                 tasks[what, source] = bars.add_task(escape(f"{what} {short}"), total=known, completed=done)
             bars.update(tasks[what, source], completed=done, total=known)
 
-        yield tell
+        yield update

@@ -1,4 +1,4 @@
-"""The program: options that stand before a command, and how errors end it."""
+"""The program: its global options, how commands are registered, and how errors end it."""
 
 import sys
 import traceback
@@ -13,12 +13,12 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def value_name(option: Any) -> str:
-    """Return what help calls the value of an option, nothing for one that takes none."""
+    """Return the name of an option's value in the help; empty for a flag."""
     return "" if option.is_flag else option.metavar or option.opts[-1].split("-")[-1].upper()
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:
-    """Let help name values as docs/cli.md does, where typer would show a Python type, even for a flag."""
+    """Show the names of values in the help, as docs/cli.md does, instead of Python types."""
     for each in parameters:
         if each.param_type_name == "option":
             each.metavar = value_name(each)
@@ -48,9 +48,21 @@ app = typer.Typer(
 
 _USAGE: type[Exception] = typer.BadParameter.__mro__[2]  # click's ClickException, wherever this typer keeps it
 _DEBUG = "--debug"
-_OWN_WORDS = {  # where a message of the library says what to write in Python
+_COMMAND_WORDS = {  # what messages of the library name in Python, and what it is called here
     "Close that index, or open it with read_only=True.": "Try again when that has ended.",
     'ids="rows"': "--ids rows",
+    "give `token`, or listen on 127.0.0.1": (
+        "give it a token (--token-file, or the environment variable MIHASH_TOKEN), or use --host 127.0.0.1"
+    ),
+    "`token`": "the token",
+    "`cors_origins`": "--cors-origin",
+    "`n_bits`": "--bits",
+    "`interval`": "--interval",
+    "`timeout_s`": "--timeout",
+    "`waiting_writes`": "--waiting",
+    "`searchers`": "--searchers",
+    "`features`": "--max-features",
+    "`conditions`": "--max-conditions",
 }
 
 
@@ -70,23 +82,24 @@ def options(
         bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Global options."""
 
 
 def command(panel: str, example: str) -> Callable[[Command], Command]:
-    """Register a command: its docstring is the help, each paragraph as one line, which the terminal breaks."""
+    """Register a command; its docstring is the help."""
 
     def register(function: Command) -> Command:
         paragraphs = (function.__doc__ or "").split("\n\n")
         text = "\n\n".join(" ".join(part.split()) for part in paragraphs)
-        told: dict[str, Any] = {"help": text.strip(), "epilog": f"Example: {example}"}
-        return app.command(cls=_Command, rich_help_panel=panel, **told)(function)
+        return app.command(cls=_Command, rich_help_panel=panel, help=text.strip(), epilog=f"Example: {example}")(
+            function
+        )
 
     return register
 
 
 def main() -> None:
-    """Run the command line; an error is one line, exit 2 for bad input and 1 for what failed."""
+    """Run the command line; an error is one line, with exit status 2 for bad input and 1 for a failure."""
     from ..errors import InvalidInput, MIHashError, UnknownName
 
     debug, words = _DEBUG in sys.argv, [word for word in sys.argv[1:] if word != _DEBUG]
@@ -105,11 +118,11 @@ def main() -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error; one of the command's use says where help is."""
+    """Return the message of an error in one line; a usage error points to the help."""
     if not isinstance(error, _USAGE):
         text = " ".join(str(error).split())
-        for python, own in _OWN_WORDS.items():
-            text = text.replace(python, own)
+        for python, option in _COMMAND_WORDS.items():
+            text = text.replace(python, option)
         return text
     message: Any = error
     context = getattr(error, "ctx", None)

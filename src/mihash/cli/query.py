@@ -1,13 +1,13 @@
-"""The command that asks an index."""
+"""Commands that search an index, and show or delete single items."""
 
-import sys
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, NoHeader, Ray, as_filter, find_keys, open_index
-from .output import json_line, json_text, note, table
+from .arguments import STDIN, AsJSON, Folder, NoHeader, Partial, Ray, find_keys, open_index, open_vectors
+from .output import counted, json_line, json_text, note, say, table
 from .program import command
 
 if TYPE_CHECKING:
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ..index.online_index import OnlineIndex
-    from ..io.readers import Columns, Source
     from ..store.keys import Key
 
 _PANEL = "An index"
-_STDIN = "-"
 
+Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
 Queries = Iterator[tuple[list[Any], "NDArray[np.float32]"]]
 
 
@@ -34,20 +33,22 @@ def search(
     key: Annotated[
         str | None, typer.Option(metavar="KEY", help="A stored item, whose neighbours are found.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="How many neighbours.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many items to return for each query.")] = 10,
     where: Annotated[
         str | None, typer.Option(metavar="JSON", help="Only items whose metadata matches (docs/index.md).")
     ] = None,
     rescore: Annotated[
-        int, typer.Option(help="Nearest codes to order by the distance of their vectors; 0 for none.")
+        int, typer.Option(help="How many nearest codes are sorted again by their vectors; 0 for none.")
     ] = 0,
     radius: Annotated[
-        int | None, typer.Option(help="In place of -k, all items at most so many bits away.", show_default=False)
+        int | None,
+        typer.Option(help="Instead of -k: return all items within this Hamming distance.", show_default=False),
     ] = None,
-    metadata: Annotated[bool, typer.Option("--metadata", help="Show the metadata of what was found.")] = False,
+    metadata: Annotated[bool, typer.Option("--metadata", help="Show the metadata of the items.")] = False,
     as_json: AsJSON = False,
     column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The vector in FILE.", show_default="guessed, and told")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The vector in FILE.", show_default="guessed, and printed"),
     ] = None,
     file_format: Annotated[
         str | None,
@@ -57,48 +58,54 @@ def search(
     ] = None,
     headless: NoHeader = False,
     ray: Ray = None,
-    partial: Annotated[
-        bool,
-        typer.Option("--partial", help="Of an index on Ray, answer without shards that are away, and say so."),
-    ] = False,
+    partial: Partial = False,
 ) -> None:
     """Find the nearest items to vectors from a file, to one vector or to a stored item.
 
-    The distance is the number of bits in which codes differ; with --rescore, that of the vectors themselves.
-    Queries from a file are called by its keys, or by their numbers from 0.
+    Distances are Hamming distances of codes; with --rescore, distances of the vectors. Queries from a file are
+    named by its keys, or numbered from 0.
     """
-    from .. import validation
     from ..io.readers import Columns
 
-    validation.integer("k", k, minimum=1)
     columns = Columns(column, option="--column", header=not headless)
+    if query == STDIN and file_format is None:
+        file_format = "csv"
+    options = {"where": _parse_filter(where), "rescore": rescore, "radius": radius}
     with open_index(path, True, ray, partial or None) as index:
         own = None if key is None else find_keys(index, [key])[0]
         queries = _queries(index, query, vector, own, columns, file_format)
-        answers = _answers(index, queries, own, k, as_filter(where), rescore, radius, metadata)
+        answers = _answers(index, queries, own, k, metadata, **options)
         if as_json:
             for answer in answers:
                 json_line(answer)
         else:
-            _table(list(answers), metadata)
+            _show(list(answers), metadata)
+
+
+def _parse_filter(text: str | None) -> Any:
+    from ..errors import InvalidInput
+
+    example = '\'{"colour": "red"}\''
+    try:
+        found = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"--where must be JSON, such as {example}; got {text!r} ({error}).") from error
+    if not isinstance(found, dict | None):
+        raise InvalidInput(f"--where must be a JSON object, such as {example}; got {text!r}.")
+    return found
 
 
 def _queries(
-    index: "OnlineIndex",
-    query: str | None,
-    vector: str | None,
-    own: "Key | None",
-    columns: "Columns",
-    file_format: str | None,
+    index: "OnlineIndex", query: str | None, vector: str | None, own: "Key | None", columns: Any, file_format: Any
 ) -> Queries:
-    """Yield queries with what they are called, a chunk at a time: their keys in a file, or their numbers."""
+    """Yield queries with their names, a chunk at a time."""
     import numpy as np
 
     from ..errors import InvalidInput
     from ..io.readers.csv_files import parse_vector
 
     if sum(given is not None for given in (query, vector, own)) != 1:
-        raise InvalidInput("Ask with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY.")
+        raise InvalidInput("Search with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY.")
     if own is not None:
         yield [own], index.get(own).vector[None]
     elif vector is not None:
@@ -106,63 +113,49 @@ def _queries(
             numbers = parse_vector(vector)
         except ValueError as error:
             raise InvalidInput(f"--vector must be numbers with commas between them; {error}.") from error
-        yield [0], _fitting(index, "--vector", np.array([numbers], dtype=np.float32))
+        yield [0], _check_width(index, "--vector", np.array([numbers], dtype=np.float32))
     else:
-        source = _source(str(query), columns, file_format)
+        source = open_vectors(str(query), columns, file_format)
         for rows in source.rows():
             names = [*range(rows.first, rows.first + len(rows.X))] if rows.keys is None else rows.keys
-            yield names, _fitting(index, source.name, rows.X)
+            yield names, _check_width(index, source.name, rows.X)
 
 
-def _source(query: str, columns: "Columns", file_format: str | None) -> "Source":
-    from ..io.readers import open_source, open_stream
-
-    if query == _STDIN:
-        return open_stream(sys.stdin.buffer, columns, file_format or "csv")
-    source = open_source(query, columns, file_format)
-    if source.note:
-        note(f"{source.name}: {source.note}")
-    return source
-
-
-def _fitting(index: "OnlineIndex", name: str, X: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def _check_width(index: "OnlineIndex", name: str, X: "NDArray[np.float32]") -> "NDArray[np.float32]":
     from ..errors import InvalidInput
 
     width = index.n_features
     if width is not None and X.shape[1] != width:
         raise InvalidInput(
-            f"{name} has a vector of {X.shape[1]} numbers, and the index has vectors of {width}. In a file, say "
-            "with --column which columns are the vector."
+            f"{name} has a vector of {X.shape[1]} numbers, and the index has vectors of {width}. For a file, name "
+            "the columns of the vector with --column."
         )
     return X
 
 
 def _answers(
-    index: "OnlineIndex",
-    queries: Queries,
-    own: "Key | None",
-    k: int,
-    where: Any,
-    rescore: int,
-    radius: int | None,
-    metadata: bool,
+    index: "OnlineIndex", queries: Queries, own: "Key | None", k: int, metadata: bool, **options: Any
 ) -> Iterator[dict[str, Any]]:
-    """Yield an answer for each query; a stored item is not its own neighbour."""
+    """Yield the answer to each query; a stored item is not among its own neighbours."""
     for names, Q in queries:
-        hits = index.search(Q, k if own is None else k + 1, where=where, rescore=rescore, radius=radius)
+        hits = index.search(Q, k if own is None else k + 1, **options)
         for name, keys, distances in zip(names, hits.keys, hits.distances, strict=True):
             found = [pair for pair in zip(keys.tolist(), distances.tolist(), strict=True) if pair[0] != own]
-            found = found[: k if radius is None else None]
+            found = found[: k if options["radius"] is None else None]
             answer = {
                 "query": name,
                 "keys": [key for key, _ in found],
                 "distances": [distance for _, distance in found],
                 "version": hits.version,
-            } | ({"missing_shards": list(hits.missing)} if hits.missing else {})
-            yield answer | ({"metadata": [index.get(key).metadata for key, _ in found]} if metadata else {})
+            }
+            if hits.missing:
+                answer["missing_shards"] = list(hits.missing)
+            if metadata:
+                answer["metadata"] = index.metadata(answer["keys"])
+            yield answer
 
 
-def _table(answers: list[dict[str, Any]], metadata: bool) -> None:
+def _show(answers: list[dict[str, Any]], metadata: bool) -> None:
     several = len(answers) > 1
     columns = ["query"] * several + ["key", "distance"] + ["metadata"] * metadata
     rows = []
@@ -172,9 +165,47 @@ def _table(answers: list[dict[str, Any]], metadata: bool) -> None:
             rows.append(row + ([json_text(answer["metadata"][place])] if metadata else []))
     missing = sorted({shard for answer in answers for shard in answer.get("missing_shards", ())})
     if missing:
-        note(f"This is not all: shards {', '.join(map(str, missing))} are away.")
+        note(f"The result is partial: shards {', '.join(map(str, missing))} are missing.")
     if rows:
         justified = {name: "right" if name == "distance" else "left" for name in columns}
         table(justified, rows, f"version {answers[0]['version']}")
     else:
         note("Nothing was found.")
+
+
+@command(_PANEL, "mihash get photos 17 --json")
+def get(path: Folder, keys: Keys, as_json: AsJSON = False, ray: Ray = None) -> None:
+    """Show stored items: vector, label and metadata.
+
+    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
+    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    """
+    with open_index(path, True, ray) as index:
+        items = [index.get(key) for key in find_keys(index, keys)]
+    rows: list[tuple[str, str]] = []
+    for item in items:
+        label = item.label.tolist() if hasattr(item.label, "tolist") else item.label
+        found = {"key": item.key, "label": label, "metadata": item.metadata, "vector": item.vector.tolist()}
+        if as_json:
+            json_line(found)
+            continue
+        numbers = ", ".join(f"{number:.4g}" for number in found["vector"][:5])
+        more = ", ..." if len(found["vector"]) > 5 else ""
+        rows.append(("key", str(item.key)))
+        rows += [] if label is None else [("label", str(label))]
+        rows += [] if item.metadata is None else [("metadata", json_text(item.metadata))]
+        rows.append(("vector", f"{len(found['vector'])} numbers: {numbers}{more}"))
+    if not as_json:
+        table({"": "left", "item": "left"}, rows)
+
+
+@command(_PANEL, "mihash delete photos 17 18 holiday.jpg")
+def delete(path: Folder, keys: Keys, ray: Ray = None) -> None:
+    """Delete items by key: all of them, or none if a key is unknown.
+
+    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
+    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    """
+    with open_index(path, ray=ray) as index:
+        n = index.delete(find_keys(index, keys))
+        say(f"Deleted {counted(n, 'item')}; {len(index):,} are left. mihash compact {path} frees their space.")

@@ -12,7 +12,7 @@ _WIDTH = 115
 _HEAD = """\
 # The command line
 
-An index without writing Python. This page is made from the help (`python -m mihash.cli.reference > docs/cli.md`).
+Use an index without Python. This page is made from the help (`python -m mihash.cli.reference > docs/cli.md`).
 
 ```
 mihash create photos --metric cosine
@@ -20,11 +20,11 @@ mihash add photos photos.parquet --metadata year
 mihash search photos --key 17 -k 5 --rescore 100 --where '{"year": {"$gte": 2000}}'
 ```
 
-`mihash COMMAND --help` shows the same for one command. An error is one line on the standard error; the exit
-status is 2 for bad input (a wrong option, a file that cannot be used), 1 for what failed, and 130 after Ctrl-C.
-Bad input changes nothing, except that `add` keeps the rows before a bad one where it does not look ahead: from the
-standard input, and with `--no-check`. `--debug` shows the traceback, `--version` the version. Results go to the
-standard output; notes and progress to the standard error, progress only on a terminal.
+`mihash COMMAND --help` shows the same for one command. An error is one line on the standard error. The exit
+status is 2 for bad input (a wrong option, a file that cannot be used), 1 for a failure, and 130 after Ctrl-C.
+Bad input changes nothing, with one exception: `add` keeps the rows before a bad one if it cannot check the rows
+first, that is from the standard input and with `--no-check`. `--debug` shows the traceback, `--version` the
+version. Results go to the standard output, notes and progress to the standard error; progress only on a terminal.
 """
 
 

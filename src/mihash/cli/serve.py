@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .arguments import Ray, check_index, open_index
+from .arguments import Partial, Ray, check_index, open_index
 from .output import note, say
 from .program import command
 
@@ -28,34 +28,34 @@ def serve(
         Path | None, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; beyond this machine only with a token.")
+        str, typer.Option(help="Where to listen; an address that other machines can reach needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Which port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file with the token that clients must send.",
+            help="A file with the bearer token that clients must send.",
             show_default="MIHASH_TOKEN, if set",
         ),
     ] = None,
     max_body: Annotated[
         float,
-        typer.Option(metavar="MB", help="The largest body of a request, in MiB; of JSON at most 8 are taken."),
+        typer.Option(metavar="MB", help="The largest request body, in MiB; JSON bodies may have at most 8."),
     ] = 32,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a request may wait.")] = 60,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a request may take.")] = 60,
     searchers: Annotated[
-        int | None, typer.Option(help="Searches at a time.", show_default="one a core, 2 to 8")
+        int | None, typer.Option(help="Searches that run at a time.", show_default="one per core, 2 to 8")
     ] = None,
-    waiting: Annotated[int, typer.Option(help="Changes that may wait; one more is refused as busy.")] = 32,
+    waiting: Annotated[int, typer.Option(help="Writes that may wait; one more is refused as busy.")] = 32,
     max_metadata: Annotated[
         float, typer.Option(metavar="KB", help="The largest metadata of an item, in KiB of JSON.")
     ] = 64,
     max_answer_metadata: Annotated[
-        float, typer.Option(metavar="MB", help="The most metadata of one answer, in MiB of JSON.")
+        float, typer.Option(metavar="MB", help="The largest metadata of one response, in MiB of JSON.")
     ] = 32,
     max_features: Annotated[
-        int, typer.Option(metavar="N", help="The widest vectors that an index without items takes.")
+        int, typer.Option(metavar="N", help="The widest vectors that an empty index accepts.")
     ] = 16_384,
     max_conditions: Annotated[
         int, typer.Option(metavar="N", help="The most conditions of a filter, at most 500.")
@@ -64,16 +64,16 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="ORIGIN",
-            help="A site whose pages may use the service, such as https://photos.example; again for more. With a "
-            "token also '*', for all.",
+            help="An origin whose pages may use the service, such as https://photos.example; may be repeated. "
+            "With a token also '*', for all.",
             show_default="none",
         ),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="In place of PATH, a new index that is fed from a data set.")
+        bool, typer.Option("--demo", help="Instead of PATH, a new index that is filled from a data set.")
     ] = False,
     rate: Annotated[
-        float | None, typer.Option(help="With --demo, rows a second.", show_default=str(_RATE))
+        float | None, typer.Option(help="With --demo, rows per second.", show_default=str(_RATE))
     ] = None,
     data: Annotated[
         str | None,
@@ -87,32 +87,29 @@ def serve(
         int | None,
         typer.Option(
             metavar="ROWS",
-            help="With --demo, turn the digits by 90 degrees after so many; 0 for never.",
+            help="With --demo, how many digits pass until they are turned by 90 degrees; 0 for never.",
             show_default=str(_DRIFT),
         ),
     ] = None,
     ray: Ray = None,
-    partial: Annotated[
-        bool,
-        typer.Option("--partial", help="Of an index on Ray, answer without shards that are away, and say so."),
-    ] = False,
+    partial: Partial = False,
 ) -> None:
     """Serve an index over HTTP, with a page that shows how it learns and decides.
 
-    It ends with Ctrl-C or SIGTERM: requests that were accepted are answered, and the index is closed. Addresses,
-    errors and limits are in docs/service.md.
+    Ctrl-C or SIGTERM stops it: accepted requests are answered, and the index is closed. Routes, errors and limits
+    are in docs/service.md.
     """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")  # searches share the cores among them; read when NumPy is loaded
+        os.environ.setdefault(variable, "1")  # searches run in parallel; read when NumPy is loaded
     from ..errors import InvalidInput
     from ..service import Limits, read_token
-    from ..service import serve as served
+    from ..service import serve as run_server
 
     if (path is None) != demo:
-        raise InvalidInput("Give the PATH of an index, or --demo, one of the two.")
+        raise InvalidInput("Give the PATH of an index or --demo, one of the two.")
     for name, value in (("--rate", rate), ("--data", data), ("--drift", drift)):
         if value is not None and not demo:
-            raise InvalidInput(f"{name} is of the demo: give it with --demo, or leave it out.")
+            raise InvalidInput(f"{name} is an option of the demo: give it with --demo, or leave it out.")
     if path is not None:
         check_index(path)
         _check_free(path)
@@ -131,18 +128,18 @@ def serve(
     with ExitStack() as stack:
         replay: Replay | None = None
         if path is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-demo-")))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-demo-"))
             replay = _replay(data or _DIGITS, _RATE if rate is None else rate, _DRIFT if drift is None else drift)
         what = f"a demo of {data or _DIGITS}" if path is None else str(path)
 
         def opening() -> "OnlineIndex":
             from ..index.online_index import OnlineIndex
 
-            if path is not None:
-                return open_index(path, ray=ray, partial=partial or None)
-            return OnlineIndex.create(folder, _DEMO_BITS, reservoir_size=_DEMO_RESERVOIR)
+            if path is None:
+                return OnlineIndex.create(folder, _DEMO_BITS, reservoir_size=_DEMO_RESERVOIR)
+            return open_index(path, ray=ray, partial=partial or None)
 
-        served(
+        run_server(
             opening,
             host,
             port,
@@ -152,7 +149,7 @@ def serve(
             cors_origins=cors_origin or (),
             announce=lambda url: say(f"Serving {what} at {url} (page) and {url}/docs. Stop with Ctrl-C."),
         )
-    note("Closed; everything that was acknowledged is on the disk." if path is not None else "Closed.")
+    note("Closed; everything that was acknowledged is on disk." if path is not None else "Closed.")
 
 
 def _n_bytes(option: str, value: float, unit: int) -> int:
@@ -162,7 +159,7 @@ def _n_bytes(option: str, value: float, unit: int) -> int:
 
 
 def _check_free(path: Path) -> None:
-    """Say that an index is served already, or written to, before anything is promised."""
+    """Refuse an index that another process has open for writing, before the server listens."""
     from ..errors import InvalidInput, StoreLocked
     from ..store.sqlite.database import check_free
 
@@ -170,7 +167,7 @@ def _check_free(path: Path) -> None:
         check_free(path)
     except StoreLocked:
         raise InvalidInput(
-            f"{path} is in use: another process serves it or writes to it, and one may. Stop that one first."
+            f"{path} is in use: another process serves it or writes to it, and only one may. Stop that one first."
         ) from None
 
 

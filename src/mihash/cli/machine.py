@@ -1,0 +1,269 @@
+"""Commands that measure this machine: how fast it is, and what an index will cost on it."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from .arguments import AsJSON, Bits, Format, Seed, open_vectors
+from .output import duration, json_line, note, size, table
+from .program import command
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..index.online_index import OnlineIndex
+    from ..io.readers import Columns
+    from ..sizing.plan import Plan
+
+_PANEL = "This machine"
+_CHUNK_ROWS = 4096
+_ENCODED = 50
+_QUERIES, _SINGLE_QUERIES = 1000, 50
+_MAX_ROWS, _MAX_S = 1e15, 1e12
+
+
+class _Measure(NamedTuple):
+    what: str
+    n: int
+    unit: str
+    seconds: float
+
+
+@command(_PANEL, "mihash bench --rows 1000000 --features 512 --bits 128")
+def bench(
+    rows: Annotated[int, typer.Option(min=_CHUNK_ROWS, help="Vectors in the index.")] = 50_000,
+    features: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 128,
+    bits: Bits = 64,
+    learner: Annotated[str, typer.Option(help="The learner whose speed is measured.")] = "mihash",
+    seed: Seed = 0,
+) -> None:
+    """Measure how fast this machine learns, stores, encodes, rehashes and searches.
+
+    It uses random vectors and an index in a temporary folder. Time for compilation is not included.
+    """
+    note(f"Measuring with {rows:,} vectors of {features} numbers, {bits} bits ...")
+    with tempfile.TemporaryDirectory() as folder:
+        found = list(_measures(folder, _Clusters(features, seed), bits, learner, rows))
+    shown = [(each.what, f"{each.n / each.seconds:,.0f} {each.unit}/s", duration(each.seconds)) for each in found]
+    table({"what": "left", "rate": "right", "took": "right"}, shown)
+
+
+class _Clusters:
+    """Random vectors in 64 clusters; the label of a vector is its cluster."""
+
+    def __init__(self, n_features: int, seed: int) -> None:
+        import numpy as np
+
+        self._rng = np.random.default_rng(seed)
+        self._centers = 2 * self._rng.standard_normal((64, n_features), dtype=np.float32)
+
+    def draw(self, n: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        import numpy as np
+
+        y = self._rng.integers(0, len(self._centers), n)
+        return self._centers[y] + self._rng.standard_normal((n, self._centers.shape[1]), dtype=np.float32), y
+
+
+def _measures(folder: str, clusters: _Clusters, bits: int, learner: str, rows: int) -> Iterator[_Measure]:
+    from ..index.online_index import OnlineIndex
+    from ..trigger import TriggerUpdate
+
+    X, y = clusters.draw(_CHUNK_ROWS)
+    half = len(X) // 2
+    with OnlineIndex.create(f"{folder}/learned", bits, learner) as index:
+        index.add(X[:half], y[:half])
+        yield _measure(f"add, learning with {learner}", half, "rows", lambda: index.add(X[half:], y[half:]))
+    with OnlineIndex.create(f"{folder}/stored", bits, "lsh", TriggerUpdate(float("inf"))) as index:
+        index.add(X)
+        seconds, n = 0.0, rows - len(X)
+        for start in range(0, n, _CHUNK_ROWS):
+            seconds += _measure_add(index, clusters.draw(min(_CHUNK_ROWS, n - start))[0])
+        if n:
+            yield _Measure("add, learning nothing", n, "rows", seconds)
+        snapshot = index.snapshot
+        yield _measure("encode", _ENCODED * len(X), "rows", lambda: [snapshot.encode(X) for _ in range(_ENCODED)])
+        yield _measure("rehash", len(index), "rows", lambda: _rehash(index))
+        queries = clusters.draw(_QUERIES)[0]
+        single = list(queries[:_SINGLE_QUERIES, None])
+        yield _measure_search(index, f"search, {_QUERIES:,} at once", [queries])
+        yield _measure_search(index, "search, one by one", single)
+        yield _measure_search(index, "search, rescoring 100", single, rescore=100)
+
+
+def _measure(what: str, n: int, unit: str, work: Callable[[], Any]) -> _Measure:
+    begin = time.perf_counter()
+    work()
+    return _Measure(what, n, unit, time.perf_counter() - begin)
+
+
+def _rehash(index: "OnlineIndex") -> None:
+    index.rehash()
+    index.wait()
+
+
+def _measure_add(index: "OnlineIndex", X: "NDArray[np.float32]") -> float:
+    return _measure("", len(X), "", lambda: index.add(X)).seconds
+
+
+def _measure_search(
+    index: "OnlineIndex", what: str, batches: "list[NDArray[np.float32]]", rescore: int = 0
+) -> _Measure:
+    index.search(batches[0], rescore=rescore)  # compiles
+    n = sum(map(len, batches))
+    return _measure(what, n, "queries", lambda: [index.search(each, rescore=rescore) for each in batches])
+
+
+@command(_PANEL, "mihash plan --rows 1e9 --features 128 --bits 64 --nodes 16 --rate 5000")
+def plan(
+    rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1e6,
+    features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; of a sample, its own.")] = 128,
+    bits: Bits = 64,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Vectors that arrive per second.", show_default="what one core can learn from"),
+    ] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Machines that share the vectors.")] = 1,
+    cores: Annotated[int, typer.Option(min=1, help="Cores of each machine that answer queries.")] = 1,
+    learner: Annotated[str, typer.Option(help="The learner.")] = "mihash",
+    dtype: Annotated[str, typer.Option(help="How vectors are stored: float32 or float16.")] = "float32",
+    interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
+    disk: Annotated[
+        float | None,
+        typer.Option(help="MB/s that the disk reads, if the vectors do not fit in memory.", show_default=False),
+    ] = None,
+    labels: Annotated[bool, typer.Option("--labels", help="The vectors will have labels.")] = False,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Vectors like those to come, to estimate the number of rehashes; the first 8,192 are read.",
+            show_default="random vectors",
+        ),
+    ] = None,
+    vector: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The vector in FILE.", show_default="guessed, and printed"),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The label in FILE.", show_default="no labels")
+    ] = None,
+    file_format: Format = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Estimate what an index will cost before it is built: disk, memory, rehashes, queries.
+
+    The command measures a small index on this machine, which takes some seconds to a minute; docs/scale.md has the
+    model. Say with --labels if vectors will have labels: learning is then several times as fast, and the number of
+    rehashes differs.
+    """
+    from ..errors import InvalidInput
+    from ..io.readers import Columns
+    from ..sizing.calibration import calibrate
+    from ..sizing.plan import plan as estimate
+
+    _check_plan(rows, rate, disk, dtype, bits, learner, interval)
+    X: NDArray[np.float32] | None = None
+    y: NDArray[Any] | bool = labels
+    if sample is None:
+        for name, given in (("--vector", vector), ("--label", label), ("--format", file_format)):
+            if given is not None:
+                raise InvalidInput(f"{name} is about the file of --sample, and there is none.")
+    else:
+        _check_labels(learner, labels, label)
+        X, y = _read_sample(sample, Columns(vector, label=label), file_format)
+    machine = calibrate(
+        features if X is None else X.shape[1], bits, learner=learner, dtype=dtype, interval=interval, sample=X,
+        labels=y, progress=lambda what: note(f"Measuring this machine: {what} ..."),
+    )  # fmt: skip
+    costs = estimate(
+        machine, int(rows), rate=rate, nodes=nodes, cores=cores,
+        disk_bytes_per_s=None if disk is None else 1e6 * disk,
+    )  # fmt: skip
+    if rate is not None and rate > costs.ingest_rate:
+        note(
+            f"One core learns from {costs.ingest_rate:,.0f} rows per second, fewer than {rate:,.0f}: the stream "
+            "would wait. Learn from a part of it, and store the rest."
+        )
+    if as_json:
+        json_line({**asdict(costs), **{f"measured_{name}": value for name, value in asdict(machine).items()}})
+    else:
+        with_labels = "with labels" if machine.labelled else "without labels"
+        title = (
+            f"{int(rows):,} vectors of {machine.n_features} numbers {with_labels}, {bits} bits, "
+            f"{nodes} node{'s' * (nodes > 1)}"
+        )
+        table({"what": "left", "each node" if nodes > 1 else "cost": "right"}, _cost_rows(costs, cores), title)
+
+
+def _check_plan(
+    rows: float, rate: float | None, disk: float | None, dtype: str, bits: int, learner: str, interval: int
+) -> None:
+    """Refuse bad options before anything is measured."""
+    from .. import validation
+    from ..errors import InvalidInput
+    from ..index.options import Options, default_trigger
+    from ..sizing.calibration import DTYPES
+
+    if not 1 <= rows <= _MAX_ROWS or rows != int(rows):
+        raise InvalidInput(f"`--rows` must be a whole number from 1 to {_MAX_ROWS:g}; got {rows:g}.")
+    for name, speed in (("--rate", rate), ("--disk", disk)):
+        if speed is not None:
+            validation.number(name, speed, above=0)
+    validation.choice("--dtype", dtype, DTYPES)
+    Options(n_bits=bits, learner=learner, trigger=default_trigger(interval))
+
+
+def _check_labels(learner: str, labels: bool, label: str | None) -> None:
+    from ..errors import InvalidInput
+    from ..online import learner_class
+
+    if label is None and (labels or learner_class(learner).needs_labels):
+        who = "--labels" if labels else learner
+        raise InvalidInput(f"{who} takes a sample with labels: name their column with --label.")
+
+
+def _read_sample(
+    sample: str, columns: "Columns", file_format: str | None
+) -> "tuple[NDArray[np.float32], NDArray[Any] | bool]":
+    """Return the first vectors of a file, and their labels, or False if it has none."""
+    import numpy as np
+
+    from ..errors import InvalidInput
+    from ..sizing.calibration import LEARNED
+
+    source = open_vectors(sample, columns, file_format)
+    chunks = list(source.rows(0, LEARNED))
+    if not chunks:
+        raise InvalidInput(f"{source.name} has no rows; give a file with vectors.")
+    found = [rows.y for rows in chunks if rows.y is not None]
+    return np.concatenate([rows.X for rows in chunks]), np.concatenate(found) if found else False
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if seconds < _MAX_S else f"more than {duration(_MAX_S)}"
+
+
+def _cost_rows(costs: "Plan", cores: int) -> list[tuple[str, str]]:
+    saved = costs.rehashing_fixed_s / max(costs.rehashing_s, 1e-9)
+    return [
+        ("vectors", f"{costs.rows_per_node:,}"),
+        ("disk", size(costs.disk_bytes)),
+        ("memory", size(costs.memory_bytes)),
+        ("memory during a rehash", size(costs.memory_peak_bytes)),
+        ("memory of multi-index hashing, if it is used", size(costs.multi_index_bytes)),
+        ("rows per second that one core learns from", f"{costs.ingest_rate:,.0f}"),
+        ("time to add all rows", _time(costs.ingest_s)),
+        ("a rehash of all rows", _time(costs.rehash_s)),
+        ("rehashes with the trigger", f"about {costs.updates:,.0f}"),
+        ("rehashes at a fixed rate", f"{costs.updates_fixed:,.0f}"),
+        ("time spent rehashing, with the trigger", _time(costs.rehashing_s)),
+        ("time spent rehashing, at a fixed rate", f"{_time(costs.rehashing_fixed_s)} ({saved:,.0f}x)"),
+        ("a query, by a scan", _time(costs.query_s)),
+        (f"queries per second on {cores} core{'s' * (cores > 1)}", f"{costs.queries_per_s:,.0f}"),
+        ("sent to each node by a rehash", size(costs.broadcast_bytes)),
+    ]
