@@ -323,16 +323,6 @@ def test_an_answer_that_is_too_long(scripted, status):
         Client(scripted, max_answer=0)
 
 
-def test_an_answer_of_far_too_many_lists(scripted, monkeypatch):
-    """Each takes twenty times its bytes in memory."""
-    monkeypatch.setattr(mihash.service.client, "_MOST_LISTS", 1000)
-    Scripted.answers = [(200, {}, b'{"x": [' + b"[]," * n + b"[]]}") for n in (1500, 900)]
-    with Client(scripted) as client:
-        with pytest.raises(ServiceError, match="more than 1,000 lists and objects"):
-            client.stats()
-        assert len(client.stats()["x"]) == 901
-
-
 def test_an_answer_that_does_not_end(scripted):
     """Neither one that is cut off, nor one that comes byte by byte for longer than an answer may take."""
     Scripted.answers = [(200, {"Connection": "close", "Content-Length": "100"}, b'{"items": 1}')]

@@ -134,7 +134,7 @@ def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
     page.wait_for_selector("#tile-ingest path.stroke", state="attached")
     assert re.match(r"After [\d,]+ examples?, the current mapping tells .* bits", _text(page, "#quality-lead"))
     assert re.match(r"\d+ updates? so far", _text(page, "#updates-lead"))
-    assert "bits about who is one" in _text(page, "#distances-lead")
+    assert "bits about who is a neighbour" in _text(page, "#distances-lead")
     assert "theta" in _text(page, "#about")
     assert "turned by 90 degrees" in _text(page, "#note")
 
@@ -422,7 +422,7 @@ def test_the_page_behind_a_proxy_that_rewrites_host(browser: Any, proxied: str) 
     _live(page)
     page.fill("#query", "3")
     page.click("#search button")
-    sync_api.expect(page.locator("#search-note")).to_contain_text("--cors-origin", timeout=PATIENCE_MS)
+    sync_api.expect(page.locator("#search-note")).to_contain_text("allow their origin", timeout=PATIENCE_MS)
     page.close()
 
 

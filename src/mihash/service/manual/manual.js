@@ -1,7 +1,6 @@
-// Shows openapi.json: every address with its options, bodies, answers and a call to copy. Nothing comes from elsewhere.
+// Shows openapi.json: every route with its options, bodies, responses and a call to copy.
 
-const answer = await fetch("openapi.json");
-const api = await answer.json();
+const api = await (await fetch("openapi.json")).json();
 
 function make(name, about = {}, ...children) {
   const node = document.createElement(name);
@@ -10,19 +9,19 @@ function make(name, about = {}, ...children) {
   return node;
 }
 
-const resolved = (schema) => (schema?.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema ?? {});
+const resolve = (schema) => (schema?.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema ?? {});
 
-// A type in a few words: "[[number]]", "integer | text | null".
-function worded(schema) {
+// The name of a type: "[[number]]", "integer | string | null".
+function typeName(schema) {
   if (schema?.$ref) {
     const name = schema.$ref.split("/").at(-1);
     return name === "JsonValue" ? "any" : name;
   }
-  if (schema?.anyOf) return [...new Set(schema.anyOf.map(worded))].join(" | ");
+  if (schema?.anyOf) return [...new Set(schema.anyOf.map(typeName))].join(" | ");
   if (schema?.enum) return schema.enum.map((each) => JSON.stringify(each)).join(" | ");
-  if (schema?.type === "array") return `[${worded(schema.items)}]`;
+  if (schema?.type === "array") return `[${typeName(schema.items)}]`;
   if (Array.isArray(schema?.type)) return schema.type.join(" | ");
-  return { string: "text" }[schema?.type] ?? schema?.type ?? "any";
+  return schema?.type ?? "any";
 }
 
 function limits(schema) {
@@ -36,17 +35,17 @@ function limits(schema) {
 const table = (rows) => make("table", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell) => make("td", {}, cell)))));
 
 function fields(schema) {
-  const found = resolved(schema);
+  const found = resolve(schema);
   const required = new Set(found.required);
   return table(Object.entries(found.properties ?? {}).map(([name, each]) => [
-    make("code", {}, required.has(name) ? `${name} *` : name), make("code", {}, worded(each)),
+    make("code", {}, required.has(name) ? `${name} *` : name), make("code", {}, typeName(each)),
     [each.description, limits(each)].filter(Boolean).join(" "),
   ]));
 }
 
 // An example value for a schema, small enough to read.
 function example(schema, name = "") {
-  const found = resolved(schema);
+  const found = resolve(schema);
   if (name === "vectors") return [[0.1, 0.2]];
   if (name === "keys") return ["a"];
   if (found.default != null) return found.default;
@@ -67,10 +66,10 @@ function call(method, path, operation) {
   return parts.join(" ");
 }
 
-function answers(operation) {
+function responses(operation) {
   return table(Object.entries(operation.responses).map(([status, about]) => {
     const content = Object.entries(about.content ?? {})[0];
-    const what = content ? (content[1].schema?.$ref ? worded(content[1].schema) : content[0]) : "";
+    const what = content ? (content[1].schema?.$ref ? typeName(content[1].schema) : content[0]) : "";
     return [make("code", {}, status), make("code", {}, what), about.description];
   }));
 }
@@ -82,16 +81,16 @@ function shown(method, path, operation) {
   return make("article", { id: operation.operationId },
     make("h3", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path)),
     make("p", {}, operation.description ?? operation.summary ?? ""),
-    parameters.length ? make("h4", {}, "In the address or the head") : null,
+    parameters.length ? make("h4", {}, "Query string, path and headers") : null,
     parameters.length ? table(parameters.map((each) => [
-      make("code", {}, each.required ? `${each.name} *` : each.name), make("code", {}, worded(each.schema)),
+      make("code", {}, each.required ? `${each.name} *` : each.name), make("code", {}, typeName(each.schema)),
       [each.description ?? each.schema?.description, limits(each.schema)].filter(Boolean).join(" "),
     ])) : null,
     body ? make("h4", {}, `Body: ${Object.keys(body).join(", ")}`) : null,
     body?.["application/json"] ? fields(body["application/json"].schema) : null,
     make("h4", {}, "Call"), make("pre", {}, make("code", {}, call(method, path, operation))),
-    good?.schema?.$ref ? make("details", {}, make("summary", {}, `Answer: ${worded(good.schema)}`), fields(good.schema)) : null,
-    make("details", {}, make("summary", {}, "All answers"), answers(operation)));
+    good?.schema?.$ref ? make("details", {}, make("summary", {}, `Response: ${typeName(good.schema)}`), fields(good.schema)) : null,
+    make("details", {}, make("summary", {}, "All responses"), responses(operation)));
 }
 
 const groups = new Map();

@@ -4,7 +4,7 @@
 import { read, write } from "./exact.js";
 
 const ROOT = new URL("v1/", document.baseURI);
-const SILENCE_MS = 15_000; // the service speaks each second
+const SILENCE_MS = 15_000; // the service sends an event each second
 const LONGEST_WAIT_S = 10;
 
 export class Refused extends Error {
@@ -96,7 +96,7 @@ export async function follow(on) {
         on.message(message.name, message.data);
       }
     } catch (error) {
-      // whatever it was, the next connection shows whether it still is
+      // the next connection shows whether the error persists
       if (error instanceof Refused && error.status !== 503) refused = error.message;
     }
     clearTimeout(watchdog);

@@ -52,9 +52,9 @@ export function draw() {
   }
   byId("began-key").hidden = !began;
   byId("information").textContent = `${information.toFixed(3)} bits`;
-  const gained = began ? `; when it began it was ${first.information.toFixed(3)}` : "";
+  const gained = began ? `; at the start it was ${first.information.toFixed(3)}` : "";
   byId("distances-lead").textContent =
-    `The hills overlap by ${percent(lost)}: there a distance cannot tell a neighbour from another item. It carries ${information.toFixed(3)} bits about who is one${gained}.`;
+    `The hills overlap by ${percent(lost)}: there a distance cannot separate neighbours from other items. A distance carries ${information.toFixed(3)} bits about who is a neighbour${gained}.`;
 }
 
 function name() {

@@ -1,5 +1,5 @@
-// JSON with whole numbers of 64 bits. A JavaScript number is exact to 2^53; what is larger becomes a BigInt, and is
-// written as it came. On the way it is a text that begins with NUL, which nothing that is stored can have.
+// JSON with whole numbers of 64 bits. A JavaScript number is exact up to 2^53; a larger one becomes a BigInt. In
+// between it is a string that begins with NUL, which no stored string can contain.
 
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const MARK = "\u0000";
@@ -16,7 +16,7 @@ export function write(value) {
     .replace(/"\\u0000(-?\d+)"/g, "$1");
 }
 
-// A whole number in digits as a number, a BigInt where that is needed, or as text where it has more than 64 bits.
+// Digits as a number, as a BigInt where necessary, or as a string if they have more than 64 bits.
 export function whole(digits) {
   const number = Number(digits);
   if (Number.isSafeInteger(number)) return number;

@@ -4,7 +4,7 @@ import { byId, bytes, count, element, line, plural, rate, scale } from "./draw.j
 import { drift } from "./quality.js";
 
 const SAMPLES = 90;
-const FEWEST = 30; // so wide is a sparkline that has just begun
+const FEWEST = 30; // the width of a sparkline with few samples
 const series = { ingest: [], queries: [] };
 
 export function sample(stats) {
@@ -42,14 +42,14 @@ export function draw(state) {
   const { stats } = state;
   if (!stats) return;
   tile("items", count(stats.items), [`${bytes(stats.bytes_on_disk ?? 0)} on disk`, stats.deleted && `${count(stats.deleted)} deleted`].filter(Boolean).join(", "));
-  tile("ingest", rate(stats.rates?.rows_per_s ?? 0), [`rows a second, ${count(stats.seen ?? 0)} seen`, stats.behind && `${count(stats.behind)} to learn from`].filter(Boolean).join(", "));
-  tile("queries", rate(stats.rates?.queries_per_s ?? 0), "a second");
+  tile("ingest", rate(stats.rates?.rows_per_s ?? 0), [`rows per second, ${count(stats.seen ?? 0)} seen`, stats.behind && `${count(stats.behind)} to learn from`].filter(Boolean).join(", "));
+  tile("queries", rate(stats.rates?.queries_per_s ?? 0), "per second");
   const doing = stats.paused ? "paused" : stats.rehashing ? "rehashing now" : "up to date";
   tile("version", stats.version == null ? "\u2013" : `${stats.version}`, `${plural(stats.updates ?? 0, "update")} of ${plural(stats.decisions ?? 0, "decision")}, ${doing}`);
   const found = drift(state.decisions);
   tile("drift", found ? found.text : "\u2013", found
-    ? `bits; the snapshot had ${found.then.toFixed(3)} when accepted, has ${found.now.toFixed(3)}`
-    : "the snapshot against itself, since it was accepted");
+    ? `bits: the snapshot\u2019s quality was ${found.then.toFixed(3)} when accepted, is ${found.now.toFixed(3)}`
+    : "change of the snapshot\u2019s quality since it was accepted");
   spark("ingest");
   spark("queries");
 }

@@ -1,4 +1,4 @@
-// The page: what is known of the index, the events that change it, and the panels that draw it.
+// The page: the state of the index, the events that change it, and the panels that draw it.
 
 import { follow, get } from "./api.js";
 import * as distances from "./distances.js";
@@ -11,7 +11,7 @@ import * as updates from "./updates.js";
 
 const state = { stats: null, decisions: [], versions: [] };
 const PAGE = 5000;
-const GATHER_MS = 250; // decisions that come together are fetched together
+const GATHER_MS = 250; // decisions within this time are fetched together
 
 let drawing = false;
 function redraw() {
@@ -54,7 +54,7 @@ function gather() {
     try {
       await catchUp();
     } catch {
-      // the next event asks again
+      // the next event tries again
     }
     gathering = null;
     redraw();
@@ -107,7 +107,7 @@ new ResizeObserver(() => {
 follow({
   async open() {
     state.stats = await get("stats");
-    state.decisions = []; // another index may be there now
+    state.decisions = []; // it may be another index now
     await catchUp();
     status("live", "live");
     redraw();

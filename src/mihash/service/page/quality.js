@@ -12,7 +12,7 @@ const host = byId("quality-chart");
 const cursor = new Cursor(host);
 const bits = (value) => value.toFixed(4);
 
-// What a rehash must bring, in bits, over a snapshot of this quality.
+// The gain in bits that a rehash must bring over a snapshot of this quality.
 function bar(state, decision, quality) {
   if (state.stats?.theta == null) return RELATIVE_THETA * quality;
   return measured(decision.theta) ? decision.theta : Number(state.stats.theta); // "inf" gives NaN: no band
@@ -28,7 +28,7 @@ export function describe(decision, state) {
   }
   lines.push([`${accepted ? "Rehash" : "Keep"}: ${reason}`, accepted ? "yes" : "no"]);
   if (built) lines.push([built]);
-  if (kind === "request") lines.push(["asked for by hand"]);
+  if (kind === "request") lines.push(["requested by rehash"]);
   return lines;
 }
 
@@ -39,7 +39,7 @@ export function sentence(state) {
   const first = state.stats?.learner === "given" ? "was learned elsewhere" : "is random hyperplanes";
   if (last.kind === "start") return `The first mapping ${first}; the first check comes after ${plural(state.stats?.interval ?? 100, "example")}.`;
   if (last.kind === "normalization") return `${after}: ${last.reason}, so the codes are computed once more.`;
-  if (last.kind === "request") return `${after}, a rehash was asked for by hand.`;
+  if (last.kind === "request") return `${after}, a rehash was requested.`;
   if (!measured(last.current)) return `${after}: ${last.reason}, so the stored codes are kept.`;
   const gain = last.current - last.snapshot;
   const theta = state.stats?.theta == null ? bar(state, last, last.snapshot).toFixed(4) : state.stats.theta;
@@ -51,7 +51,7 @@ export function sentence(state) {
   return `${told}: not more than theta (${theta}), so the stored codes are kept.`;
 }
 
-// The same stroke in fewer points: of those in one pixel the first, lowest, highest and last.
+// The same line with fewer points: in each pixel column the first, lowest, highest and last.
 function thinned(points) {
   const columns = new Map();
   for (const point of points) {
@@ -69,7 +69,7 @@ function thinned(points) {
 function marks(shown, place) {
   const group = element("g");
   const apart = (place(shown.at(-1))[0] - place(shown[0])[0]) / shown.length;
-  const size = Math.min(1, Math.max(0.55, apart / 8)); // dense marks are small, so that the lines stay seen
+  const size = Math.min(1, Math.max(0.55, apart / 8)); // dense marks are small, so that they do not hide the lines
   let lastNo = -Infinity;
   for (const decision of shown) {
     const [x, y] = place(decision);
@@ -137,7 +137,7 @@ export function table(state) {
       cell(value(each.snapshot)), cell(each.accepted ? "yes" : "no"), cell(each.reason))));
 }
 
-// The snapshot's quality when it was accepted and now: on a stream that drifts it falls.
+// The snapshot's quality when it was accepted and now; it falls when the stream drifts.
 export function drift(decisions) {
   const at = decisions.findLastIndex((each) => each.accepted);
   if (at < 0) return null;

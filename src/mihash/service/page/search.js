@@ -1,5 +1,5 @@
-// Search by a key or a vector. What is stored is foreign: it reaches the page as text, or as an image that may not
-// say where it was asked from.
+// Search by a key or a vector. Stored metadata is not trusted: it reaches the page as text, or as an image that is
+// requested without a referrer.
 
 import { post } from "./api.js";
 import { byId, count, html, plural } from "./draw.js";
@@ -66,7 +66,7 @@ function facts(metadata, image) {
   return list;
 }
 
-// How a key looks in the list: one with something that would not be seen, such as a line's end, as it is written.
+// A key in the list; one with invisible characters, such as a line feed, is shown as JSON.
 export function shown(key) {
   if (typeof key !== "string" || /^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$/u.test(key)) return String(key);
   const hidden = /[\u007f-\u00a0\u00ad\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]/g;
@@ -94,7 +94,7 @@ async function ask(body) {
     return await post("search", body);
   } catch (error) {
     if (error.status !== 404 || !["number", "bigint"].includes(typeof body.key)) throw error;
-    return post("search", { ...body, key: String(body.key) }); // an index whose keys are texts
+    return post("search", { ...body, key: String(body.key) }); // the keys of the index are strings
   }
 }
 
@@ -122,7 +122,7 @@ async function search(event) {
       : "Nothing is stored yet.";
   } catch (error) {
     note.dataset.state = "bad";
-    note.textContent = error.status ? error.message : "The service does not answer.";
+    note.textContent = error.status ? error.message : "The service did not answer.";
     byId("results").replaceChildren();
   }
 }

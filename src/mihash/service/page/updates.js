@@ -11,7 +11,7 @@ export function onPick(callback) {
   show = callback;
 }
 
-// How many items were stored after so many examples: known at each version and now, linear between.
+// The number of items over the examples seen: known at each version and now, linear in between.
 function growth(state) {
   const known = state.versions.map(({ seen, items }) => [seen, items]);
   known.push([state.stats.seen, state.stats.items]);
@@ -26,7 +26,7 @@ function itemsAt(known, seen) {
   return x1 === x0 ? y1 : y0 + ((y1 - y0) * (seen - x0)) / (x1 - x0);
 }
 
-// What the updates took, and what a fixed rate would have taken at the measured cost of a row.
+// The cost of the updates, and that of a fixed rate at the measured cost per row.
 export function ledger(state) {
   const { seen, interval } = state.stats;
   const built = state.versions.filter((each) => each.items > 0);
@@ -52,7 +52,7 @@ export function draw(state) {
   const saved = sum.fixed - sum.updates;
   const share = saved / sum.fixed;
   byId("updates-lead").textContent = saved > 0
-    ? `${plural(sum.updates, "update")} so far, where one every ${count(interval)} examples would have made ${count(sum.fixed)}: ${percent(share)} of them were spared.`
+    ? `${plural(sum.updates, "update")} so far, where one every ${count(interval)} examples would have made ${count(sum.fixed)}: ${percent(share)} of them were saved.`
     : `${plural(sum.updates, "update")} so far, no fewer than one every ${count(interval)} examples would have made: the mapping is still improving fast.`;
   const about = (s) => (s === null ? ["\u2013", "of encoding"] : [s > 0 ? `\u2248 ${seconds(s)}` : "0 s", "of encoding"]);
   byId("ledger").replaceChildren(
