@@ -21,6 +21,7 @@ NAMES = (
     "search",
     "plan",
     "cluster",
+    "losses",
 )
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",

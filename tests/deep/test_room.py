@@ -17,7 +17,7 @@ def test_without_torch_the_error_says_what_to_install():
 
 def test_mappings_and_experiments_do_not_import_torch():
     result = python(
-        "import sys, mihash.mapping, mihash.batch, mihash.paper.setting2\nprint('torch' in sys.modules)"
+        "import sys, mihash.mapping, mihash.batch, mihash.paper.training\nprint('torch' in sys.modules)"
     )
     assert result.stdout.strip() == "False", result.stderr
 

@@ -3,7 +3,7 @@
 import json
 
 from mihash.paper.claims import Claim, judge
-from mihash.paper.definition import Definition, load_definition, load_parameters
+from mihash.paper.definition import Definition, load_definition
 from mihash.paper.outcomes import Study
 from mihash.paper.sources import data_name, find_source
 
@@ -14,7 +14,7 @@ def define(draws, datasets=("cifar10",), methods=("okh",), **rest):
 
 def write(folder, definition, values, scale="smoke"):
     """Write a result for each run; `values`, or what it returns for a run, replaces what is usual."""
-    for run in definition.runs(load_parameters()):
+    for run in definition.jobs():
         path = folder / scale / run.path
         path.parent.mkdir(parents=True, exist_ok=True)
         result = {

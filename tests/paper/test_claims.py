@@ -97,8 +97,10 @@ def of_the_paper(run):
 
 def test_the_papers_own_numbers_hold_its_claims_but_for_its_slips(tmp_path):
     """The bars are not higher than the paper: its tables pass, except where two of its rows look swapped."""
-    for name in (name for name in json.loads(PAPER.read_text())["tables"] if name != "table2"):
-        write(tmp_path, load_definition(name), of_the_paper)
+    for name in json.loads(PAPER.read_text())["tables"]:
+        definition = load_definition(name)
+        if definition.kind == "online" and name != "table2":
+            write(tmp_path, definition, of_the_paper)
     study = Study(tmp_path, "smoke")
     verdicts = [judge(claim, study) for claim in load_claims()]
     judged = {verdict.id: verdict.held for verdict in verdicts if verdict.held is not None}

@@ -6,7 +6,9 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput, StoreError, UnknownName
 from mihash.online import LEARNERS
-from mihash.paper.definition import Run, definition_names, load_definition, load_parameters, tuned_arguments
+from mihash.paper.definition import definition_names, load_definition
+from mihash.paper.jobs import Job
+from mihash.paper.parameters import load_parameters, tuned_arguments
 
 GOOD = 'title = "T"\nkind = "online"\ndraws = "curves"\nmethods = ["lsh"]\n'
 OTHER = 'title = "T"\nkind = "{}"\ndraws = "{}"\n'
@@ -19,17 +21,12 @@ def written(folder, text):
 
 
 @pytest.mark.parametrize("name", definition_names())
-def test_every_definition_is_read_and_its_runs_have_paths_of_their_own(name):
+def test_every_definition_is_read_and_its_jobs_have_paths_of_their_own(name):
     definition = load_definition(name)
-    runs = list(definition.runs(load_parameters()))
-    fits = list(definition.fits())
-    trainings = list(definition.trainings())
-    assert [len(made) > 0 for made in (runs, fits, trainings)] == [
-        definition.kind == kind for kind in ("online", "batch", "images")
-    ]
-    for made in (runs, fits):
-        assert len({each.path for each in made}) == len(set(made)) == len(made)
-    assert len({each.name for each in trainings}) == len(trainings)
+    for scale in ("smoke", "full"):
+        jobs = list(definition.jobs(scale))
+        assert {job.kind for job in jobs} == {definition.kind}
+        assert len({job.path for job in jobs}) == len(set(jobs)) == len(jobs)
 
 
 def test_every_table_and_figure_is_there():
@@ -39,7 +36,7 @@ def test_every_table_and_figure_is_there():
 
 
 def test_a_method_that_needs_labels_is_left_out_where_there_are_none():
-    runs = list(load_definition("figure4").runs({}))
+    runs = list(load_definition("figure4").jobs())
     assert {run.method for run in runs if run.dataset == "labelme"} == {"okh", "adapthash", "sketchhash", "mihash"}
     assert {run.method for run in runs if run.dataset == "cifar10"} == {*load_definition("figure4").methods}
 
@@ -48,25 +45,25 @@ def test_parameters_are_those_of_the_methods():
     for method, datasets in load_parameters().items():
         for dataset in datasets:
             for n_bits in (32, 64):
-                chosen = tuned_arguments(load_parameters(), method, dataset, n_bits)
+                chosen = tuned_arguments(method, dataset, n_bits)
                 assert chosen
                 assert chosen.items() <= LEARNERS[method](8, **chosen).parameters().items()
 
 
 def test_a_code_length_may_have_parameters_of_its_own():
-    short, long = (tuned_arguments(load_parameters(), "adapthash", "labelme", bits) for bits in (32, 64))
+    short, long = (tuned_arguments("adapthash", "labelme", bits) for bits in (32, 64))
     assert (short["alpha"], long["alpha"]) == (0.7, 0.9)
-    runs = list(load_definition("figure7").runs(load_parameters()))
+    runs = list(load_definition("figure7").jobs())
     of_labelme = [run for run in runs if (run.dataset, run.method) == ("labelme", "adapthash")]
     assert {dict(run.parameters)["alpha"] for run in of_labelme if run.n_bits == 64} == {0.9}
 
 
 def test_runs():
-    run = Run("cifar10", "mihash", (), 32, 1, 1.0, 0.01, 10.0)
+    run = Job("online", "cifar10", "mihash", (), 32, 1, 1.0, 0.01, 10.0)
     assert run.trigger(100) == mihash.TriggerUpdate(0.01, 1000)
-    assert Run("cifar10", "mihash", (), 32, 1, 1.0, None, 0.5).trigger(100) == mihash.FixedRate(50)
+    assert Job("online", "cifar10", "mihash", (), 32, 1, 1.0, None, 0.5).trigger(100) == mihash.FixedRate(50)
     assert str(run.path) == "cifar10/32-bits/mihash/trial-1/theta-0.01-every-10.json"
-    assert run.learning == Run("cifar10", "mihash", (), 32, 1, 1.0, 0.3, 1.0).learning
+    assert run.shared == Job("online", "cifar10", "mihash", (), 32, 1, 1.0, 0.3, 1.0).shared
 
 
 @pytest.mark.parametrize(
@@ -141,7 +138,7 @@ def test_keys_that_a_kind_does_not_obey_are_refused(kind, text, tmp_path):
 
 def test_numbers_that_differ_have_files_of_their_own():
     def path(theta, every=1.0, share=1.0):
-        return Run("cifar10", "lsh", (), 32, 0, share, theta, every).path.name
+        return Job("online", "cifar10", "lsh", (), 32, 0, share, theta, every).path.name
 
     assert path(0.1234567) == "theta-0.1234567.json"
     assert path(0.1234568) == "theta-0.1234568.json"

@@ -7,44 +7,44 @@ import pytest
 
 from mihash.errors import InvalidInput, NotReady, StoreError
 from mihash.online import LEARNERS
-from mihash.paper.correlation import correlation_path
-from mihash.paper.definition import Definition, definition_names, load_definition, load_parameters
-from mihash.paper.distributions import distributions_path
+from mihash.paper.definition import Definition, definition_names, load_definition
 from mihash.paper.figures import COLORS, draw_figure
 from mihash.paper.results import write_result
+from mihash.paper.sources import data_name, find_source
 
 
-def fake_run(run):
+def fake_run(job):
     """Return a result as the runner writes it, of a curve that rises; the trigger makes 4 of 20 updates."""
-    rng = np.random.default_rng(run.trial)
+    rng = np.random.default_rng(job.trial)
     examples = np.sort(rng.choice(np.arange(1, 1000), 10, replace=False))
     precisions = 0.2 + 0.5 * examples / 1000 + 0.02 * rng.random(10)
-    updates = 20 if run.theta is None else 4 if run.theta == 0 else 1 if run.theta > 0 else 15
+    updates = 20 if job.theta is None else 4 if job.theta == 0 else 1 if job.theta > 0 else 15
+    sizes = {"top": 1000 if job.dataset == "places205" else None, "reservoir_size": int(50 * job.share)}
     return {
-        "data": f"{run.dataset} (fake)",
-        "protocol": {"top": 1000 if run.dataset == "places205" else None, "reservoir_size": int(50 * run.share)},
+        "protocol": sizes | {"rows": 1100, "interval": 100},
         "examples": examples.tolist(),
         "precisions": precisions.tolist(),
         "updated_at": list(range(0, 50 * updates, 50)),
         "updates": updates,
         "area": float(precisions.mean()) + 0.001 * updates,
+        "final": float(precisions[-1]),
+        "times": {"learning_s": 1.0, "deciding_s": 0.1},
     }
 
 
 def fake_results(definition, folder, scale="smoke"):
-    for run in definition.runs(load_parameters()):
-        write_result(folder / scale / run.path, fake_run(run))
     rng = np.random.default_rng(0)
-    if definition.kind == "correlation":
-        for name in definition.datasets:
-            values = {key: rng.random(50).tolist() for key in ("mi", "ap", "dcg", "ndcg")}
-            pearson = {"ap": 0.9871, "dcg": 0.9, "ndcg": 0.8}
-            write_result(correlation_path(folder, scale, name), {**values, "pearson": pearson, "data": name})
-    if definition.kind == "distributions":
-        for name in definition.datasets:
+    for job in definition.jobs(scale):
+        if job.kind == "online":
+            result = fake_run(job)
+        elif job.kind == "correlation":
+            result = {key: rng.random(50).tolist() for key in ("mi", "ap", "dcg", "ndcg")}
+            result["pearson"] = {"ap": 0.9871, "dcg": 0.9, "ndcg": 0.8}
+        else:
             part = {"p_pos": rng.random(33).tolist(), "p_neg": rng.random(33).tolist(), "map": 0.7654, "mi": 0.25}
-            result = {"before": part, "after": part, "one_query": {"bad": part, "good": part}, "data": name}
-            write_result(distributions_path(folder, scale, name, "mihash"), result)
+            result = {"before": part, "after": part, "one_query": {"bad": part, "good": part}}
+        origin = {"seed": 0, "scale": scale, "data": data_name(find_source(job.dataset), scale)}
+        write_result(folder / scale / job.path, result | origin)
 
 
 def drawn(definition, folder):
@@ -90,7 +90,7 @@ def test_with_and_without_the_trigger(picture):
     ratios = [text for text in texts if re.search(r": 5\.0\N{MULTIPLICATION SIGN} fewer$", text)]
     assert len(ratios) == 14  # five methods on three data sets, one of which OSH cannot have
     assert texts.count("needs labels") == 1
-    assert {"CIFAR-10", "Places205", "LabelMe", "(fake)", "mAP", "mAP@1000", "fixed rate"} <= set(texts)
+    assert {"CIFAR-10", "Places205", "LabelMe", "(digits)", "mAP", "mAP@1000", "fixed rate"} <= set(texts)
     assert texts.count("examples of the stream") == 4
     assert COLORS["okh"] in source
 
@@ -166,7 +166,7 @@ def test_one_missing_result_is_enough(tmp_path):
     definition = load_definition("reservoir")
     fake_results(definition, tmp_path)
     next((tmp_path / "smoke").rglob("*.json")).unlink()
-    with pytest.raises(NotReady, match="1 of 120 results of reservoir are missing"):
+    with pytest.raises(NotReady, match="1 of the 120 results of reservoir are not in"):
         draw_figure(definition, tmp_path, "smoke")
 
 

@@ -12,14 +12,13 @@ from typer.testing import CliRunner
 import mihash
 from mihash.cli import app
 from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
-from mihash.paper import outcomes as reading
-from mihash.paper import runner
+from mihash.paper import jobs
 from mihash.paper.definition import Definition, load_definition
 from mihash.paper.fits import fit_once, training_set, widened
-from mihash.paper.outcomes import Study, fitted
+from mihash.paper.jobs import Job
+from mihash.paper.outcomes import Study, outcomes
 from mihash.paper.results import read_result
 from mihash.paper.runner import pending, run_task, run_tasks
-from mihash.paper.runs import Fit
 from mihash.paper.scales import stage
 from mihash.paper.tables import make_table
 
@@ -58,11 +57,10 @@ def contents(folder):
 
 
 def test_what_is_fitted_is_each_method_setting_length_and_trial():
-    fits = list(TINY.fits())
+    fits = list(TINY.jobs())
     assert len(fits) == 2 * 2 * 2 + 2 * 2 + 2 * 2 + 2
     assert {fit.trial for fit in fits if fit.method == "dpsh"} == {0}
     assert sorted({dict(fit.parameters)["epochs"] for fit in fits if fit.method == "mihash"}) == [1, 5]
-    assert list(TINY.runs({})) == []
 
 
 def test_training_is_on_as_many_of_each_class_and_on_no_query():
@@ -101,7 +99,7 @@ def test_at_the_papers_sizes_there_are_500_of_each_class():
 
 
 def test_a_result_is_what_the_method_gives(finished):
-    result = read_result(finished / "smoke" / Fit("cifar10", "itq", (), 16, 1).path)
+    result = read_result(finished / "smoke" / Job("batch", "cifar10", "itq", (), 16, 1).path)
     split = stage("cifar10", "smoke").split(1)
     rows = training_set(split)
     method = mihash.batch.ITQ(16, seed=1)
@@ -116,15 +114,15 @@ def test_a_result_is_what_the_method_gives(finished):
 
 def test_one_fit_serves_the_lengths_that_begin_it(finished, tmp_path):
     tasks = pending([TINY], tmp_path, "smoke")
-    shared = [task for task in tasks if task.learning.method == "fasthash"]
-    assert [[fit.n_bits for fit in task.runs] for task in shared] == [[8, 16], [8, 16]]
+    shared = [task for task in tasks if task.jobs[0].method == "fasthash"]
+    assert [[fit.n_bits for fit in task.jobs] for task in shared] == [[8, 16], [8, 16]]
     assert str(shared[0]) == "cifar10 fasthash all bits, trial 0"
-    alone = fit_once(stage("cifar10", "smoke").split(0), shared[0].runs[:1])[0]
-    together = read_result(finished / "smoke" / shared[0].runs[0].path)
+    alone = fit_once(stage("cifar10", "smoke").split(0), shared[0].jobs[:1])[0]
+    together = read_result(finished / "smoke" / shared[0].jobs[0].path)
     assert alone["final"] == together["final"]
     assert alone["history"] == together["history"]
     assert len(together["history"]) == 8
-    longer = read_result(finished / "smoke" / shared[0].runs[1].path)
+    longer = read_result(finished / "smoke" / shared[0].jobs[1].path)
     assert together["times"]["learning_s"] < longer["times"]["learning_s"]
 
 
@@ -136,13 +134,13 @@ def test_what_is_there_is_not_made_again_and_an_interrupted_run_goes_on(finished
     left = pending([TINY], tmp_path, "smoke")
     assert len(left) == len(tasks) - 2
     with pytest.raises(NotReady, match=r"of the 18 results of tiny are not in .* Run `mihash reproduce tiny"):
-        fitted(TINY, tmp_path, "smoke")
+        outcomes(TINY, tmp_path, "smoke")
     run_tasks(left)
     assert contents(tmp_path) == contents(finished)
 
 
 def test_a_result_that_is_not_whole_or_of_others_is_refused(finished, tmp_path):
-    fit = Fit("cifar10", "itq", (), 8, 0)
+    fit = Job("batch", "cifar10", "itq", (), 8, 0)
     good = read_result(finished / "smoke" / fit.path)
     path = tmp_path / "smoke" / fit.path
     path.parent.mkdir(parents=True)
@@ -153,7 +151,7 @@ def test_a_result_that_is_not_whole_or_of_others_is_refused(finished, tmp_path):
         ({"data": "x"}, StoreError),
     ):
         path.write_text(json.dumps(good | change))
-        for read in (lambda: pending([only], tmp_path, "smoke"), lambda: fitted(only, tmp_path, "smoke")):
+        for read in (lambda: pending([only], tmp_path, "smoke"), lambda: outcomes(only, tmp_path, "smoke")):
             with pytest.raises(error):
                 read()
 
@@ -169,11 +167,10 @@ def test_a_method_that_refuses_the_data_says_why(tmp_path):
 
 
 def test_without_torch_the_table_says_what_is_missing(tmp_path, monkeypatch):
-    for module in (runner, reading):
-        monkeypatch.setattr(module, "lacking", lambda name: "PyTorch" if name == "dpsh" else None)
+    monkeypatch.setattr(jobs, "lacking", lambda name: "PyTorch" if name == "dpsh" else None)
     only = replace(TINY, methods=("itq", "dpsh"), parameters={}, trials=1)
     tasks = pending([only], tmp_path, "smoke")
-    assert {task.learning.method for task in tasks} == {"itq"}
+    assert {task.jobs[0].method for task in tasks} == {"itq"}
     run_tasks(tasks)
     table = make_table(only, tmp_path, "smoke")
     assert table.rows[1][-2:] == ("none", "none")
@@ -229,8 +226,8 @@ def test_wider_features_are_as_far_apart(tmp_path):
     wide = replace(TINY, methods=("itq",), parameters={}, once=(), bits=(8,), trials=1, n_features=100)
     run_tasks(pending([wide], tmp_path, "smoke"))
     assert (tmp_path / "smoke/batch/cifar10/8-bits/itq/trial-0-100-features.json").exists()
-    narrow = fit_once(stage("cifar10", "smoke").split(0), list(replace(wide, n_features=0).fits()))[0]
-    found = next(iter(fitted(wide, tmp_path, "smoke").values()))
+    narrow = fit_once(stage("cifar10", "smoke").split(0), list(replace(wide, n_features=0).jobs()))[0]
+    found = next(iter(outcomes(wide, tmp_path, "smoke").values()))
     assert found.mean("final") == pytest.approx(narrow["final"], abs=0.05)
 
 
@@ -242,9 +239,11 @@ def test_scales_change_what_costs(name):
     assert max(smoke.bits) < max(definition.bits)
     assert definition.at("full") is definition
     if "vdsh" in definition.methods:
-        full = next(fit for fit in definition.fits() if fit.method == "vdsh")
+        full = next(fit for fit in definition.jobs() if fit.method == "vdsh")
         assert mihash.batch.VDSH(8, **dict(full.parameters)).n_layers == 16
-        assert dict(next(fit for fit in smoke.fits() if fit.method == "vdsh").parameters)["n_layers"] == 3
+        assert (
+            dict(next(fit for fit in definition.jobs("smoke") if fit.method == "vdsh").parameters)["n_layers"] == 3
+        )
 
 
 def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
@@ -252,8 +251,8 @@ def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
     command = ["reproduce", "table1", "table3", "table3-wide", "--scale", "smoke", "--results", str(tmp_path)]
     first, again = (CliRunner().invoke(app, [*command, "--processes", "1"]) for _ in range(2))
     assert (first.exit_code, again.exit_code) == (0, 0), first.output
-    assert "33 runs in 32 learning passes" in first.output
-    assert "0 runs in 0 learning passes" in again.output
+    assert "33 results from 32 tasks" in first.output
+    assert "0 results from 0 tasks" in again.output
     report = (tmp_path / "smoke" / "report.md").read_text()
     assert "| FastHash, iterations = 10, n_starts = 2 | trees | 0." in report
     assert "| VDSH, epochs = 5, n_layers = 3, n_nodes = 64 | network | 0." in report
@@ -262,9 +261,9 @@ def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
 
 
 def test_table_3_is_made_of_the_fits_of_table_1():
-    first, third = (set(load_definition(name).at("smoke").fits()) for name in ("table1", "table3"))
+    first, third = (set(load_definition(name).jobs("smoke")) for name in ("table1", "table3"))
     assert third <= first
-    first, third = (set(load_definition(name).fits()) for name in ("table1", "table3"))
+    first, third = (set(load_definition(name).jobs()) for name in ("table1", "table3"))
     assert third <= first
 
 
@@ -312,7 +311,7 @@ class Judged(Tree):
         path.write_text(f'title = "T"\nkind = "batch"\ndraws = "lengths"\n{text}\n{keys.get("parameters", "")}')
         self.study = Study(self.folder, scale)
         names = {"smoke": "cifar10 (digits)", "full": "cifar10_vgg16"}
-        for fit in load_definition(path).fits():
+        for fit in load_definition(path).jobs():
             kernel = dict(fit.parameters).get("kernel", "rbf" if fit.method in ("sdh", "shk") else "linear")
             result = {
                 "final": score(fit),
@@ -372,7 +371,7 @@ def test_of_methods_that_cannot_be_had_those_compared_are_named(tmp_path, monkey
     for method in ("vdsh", "dtsh"):
         shutil.rmtree(tmp_path / "smoke/batch/cifar10/12-bits" / method)
         shutil.rmtree(tmp_path / "smoke/batch/cifar10/24-bits" / method)
-    monkeypatch.setattr(reading, "lacking", lambda method: "PyTorch" if method in ("vdsh", "dtsh") else None)
+    monkeypatch.setattr(jobs, "lacking", lambda method: "PyTorch" if method in ("vdsh", "dtsh") else None)
     options = {"definition": name, "method": "mihash", "mapping": "linear", "among": ["vdsh"]}
     verdict = tree.judge("one-epoch-above", **options)
     assert (verdict.held, verdict.figures) == (None, "VDSH needs PyTorch")

@@ -4,9 +4,8 @@ import pytest
 from made_up import define, write
 
 from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError
-from mihash.paper.correlation import correlation_path
 from mihash.paper.definition import load_definition
-from mihash.paper.outcomes import Study, missing_files, outcomes
+from mihash.paper.outcomes import Study, outcomes
 from mihash.paper.results import write_result
 from mihash.paper.runner import pending
 
@@ -120,11 +119,12 @@ def test_a_result_that_is_no_run_and_is_not_there(tmp_path):
 )
 def test_files_of_correlations_are_checked_too(values, message, tmp_path):
     definition = load_definition("figure3").on(["cifar10"])
-    assert [source.name for source in missing_files(definition, tmp_path, "smoke")] == ["cifar10"]
+    path = tmp_path / "smoke" / "correlation" / "cifar10.json"
+    assert [task.source.name for task in pending([definition], tmp_path, "smoke")] == ["cifar10"]
     good = {key: [0.1] for key in ("mi", "ap", "dcg", "ndcg")} | {"seed": 0, "scale": "smoke"}
     good |= {"pearson": dict.fromkeys(("ap", "dcg", "ndcg"), 0.9), "data": "cifar10 (digits)"}
-    write_result(correlation_path(tmp_path, "smoke", "cifar10"), good)
-    assert missing_files(definition, tmp_path, "smoke") == []
-    write_result(correlation_path(tmp_path, "smoke", "cifar10"), good | values if values else {})
+    write_result(path, good)
+    assert pending([definition], tmp_path, "smoke") == []
+    write_result(path, good | values if values else {})
     with pytest.raises(StoreError, match=message):
-        missing_files(definition, tmp_path, "smoke")
+        pending([definition], tmp_path, "smoke")

@@ -13,7 +13,7 @@ from mihash import cli
 from mihash.errors import NotReady, StoreError
 from mihash.paper.claims import judge_all
 from mihash.paper.datasets import protocol_for
-from mihash.paper.definition import Definition, definition_names, load_definition, load_parameters
+from mihash.paper.definition import Definition, definition_names, load_definition
 from mihash.paper.figures import draw_figure
 from mihash.paper.outcomes import outcomes
 from mihash.paper.runner import pending, run_task
@@ -67,7 +67,7 @@ def test_tables_and_figures_of_the_paper_on_a_file(make, tmp_path):
     options = ("--dataset", path, "--results", tmp_path / "out", "--processes", 1)
     first = run("reproduce", "table4", "figure4", *options)
     assert first.exit_code == 0, first.output
-    assert "150 runs in 15 learning passes" in first.output  # table 4's four methods are among figure 4's five
+    assert "150 results from 15 tasks" in first.output  # table 4's four methods are among figure 4's five
     name = find_source(str(path)).name
     folder = tmp_path / "out" / "own"
     assert sorted(each.name for each in folder.iterdir()) == sorted([name, "figures", "report.html", "report.md"])
@@ -86,7 +86,7 @@ def test_tables_and_figures_of_the_paper_on_a_file(make, tmp_path):
     assert html.count("data:image/png;base64,") == 2
     assert "nan" not in re.sub("base64,[^']*", "", html)
     again = run("reproduce", "table4", "figure4", *options)
-    assert "0 runs in 0 learning passes" in again.output
+    assert "0 results from 0 tasks" in again.output
 
 
 def test_every_experiment_runs_on_a_small_file_without_labels(tmp_path):
@@ -116,7 +116,7 @@ def test_two_files_and_one_of_the_papers_side_by_side(tmp_path):
     chosen = [word for path in (*paths, paths[0], "cifar10") for word in ("--dataset", path)]
     made = run("reproduce", plan, *chosen, "--results", tmp_path / "out", "--processes", 1)
     assert made.exit_code == 0, made.output
-    assert "10 runs in 5 learning passes" in made.output  # OSH is left out where there are no labels
+    assert "10 results from 5 tasks" in made.output  # OSH is left out where there are no labels
     table = make_table(load_definition(plan).on([*map(str, paths), "cifar10"]), tmp_path / "out", "smoke")
     names = [find_source(str(path)).name for path in paths]
     assert [row[:2] for row in table.rows] == [
@@ -169,7 +169,7 @@ def test_a_file_that_changes_meanwhile_is_not_taken_for_the_old_one(tmp_path):
     with pytest.raises(StoreError, match=r"mine\.npz' was changed since it was first read. Start again"):
         run_task(task)
     (new,) = pending([tiny], tmp_path, "own")
-    assert new.learning.dataset != task.learning.dataset
+    assert new.jobs[0].dataset != task.jobs[0].dataset
 
 
 def test_correlations_and_distributions_of_a_file(tmp_path):
@@ -200,7 +200,7 @@ def test_nothing_but_methods_that_need_labels(tmp_path):
     made = run("reproduce", plan, "--dataset", without_labels(tmp_path), "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
     assert "none of its methods can do without labels" in (tmp_path / "own/report.md").read_text()
-    with pytest.raises(NotReady, match="nothing to draw"):
+    with pytest.raises(NotReady, match="nothing to run"):
         draw_figure(load_definition(plan).on([str(tmp_path / "bare.npy")]), tmp_path, "own")
 
 
@@ -210,7 +210,7 @@ def test_labels_may_be_several_for_each_row(tmp_path):
     plan = definition(tmp_path, methods=["okh", "osh", "adapthash", "sketchhash", "mihash", "hcoh", "hmoh"])
     made = run("reproduce", plan, "--dataset", tmp_path / "tags.npz", "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
-    assert "14 runs in 7 learning passes" in made.output
+    assert "14 results from 7 tasks" in made.output
 
 
 def test_parameters_found_on_a_file_are_run_on_it(tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ def test_parameters_found_on_a_file_are_run_on_it(tmp_path, monkeypatch):
     assert found.parameters == {"mihash": {"learning_rate": 1}}
     made = run("reproduce", plan, "--results", "out", "--processes", 1)
     assert made.exit_code == 0, made.output
-    assert {run.dataset for run in found.runs(load_parameters())} == {name}
+    assert {run.dataset for run in found.jobs()} == {name}
     assert len(list((tmp_path / "out/own" / name / "16-bits").rglob("theta-0.json"))) == 3
 
 

@@ -39,7 +39,7 @@ def test_the_papers_rows_of_batch_methods_are_settings_of_the_definitions(name):
     assert set(table["methods"]) == set(definition.methods) - {"itq"}  # which is not in the paper's
     for method, rows in table["methods"].items():
         assert rows == paper_rows(definition.draws, "cifar10", method, table["n_bits"])
-        settings = [dict(fit.parameters).get("epochs") == 1 for fit in definition.fits() if fit.method == method]
+        settings = [dict(fit.parameters).get("epochs") == 1 for fit in definition.jobs() if fit.method == method]
         assert {row["one_epoch"] for row in rows} == set(settings)
         for row in rows:
             numbers = row["map"].values() if "map" in row else [row["learning_s"]]
@@ -50,7 +50,7 @@ def test_the_papers_rows_of_batch_methods_are_settings_of_the_definitions(name):
 def test_every_threshold_has_one_row_of_the_paper_at_most():
     for name in ("table4", "table5", "table6"):
         definition = load_definition(name)
-        for run in definition.runs({}):
+        for run in definition.jobs():
             rows = paper_rows("thetas", run.dataset, run.method)
             n_rows = sum(covers(row, run) for row in rows)
             assert n_rows == 1 or (n_rows == 0 and run.theta not in (None, 0.0, INFINITY))

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from mihash import cli
 from mihash.paper.definition import Definition, load_definition
-from mihash.paper.report import make_report
+from mihash.paper.report import make_report, to_html, to_markdown
 from mihash.paper.runner import pending, run_tasks
+from mihash.paper.tables import Table
 
 TINY = Definition(
     "tiny",
@@ -55,10 +56,10 @@ def test_command(tmp_path):
     arguments = ["reproduce", str(tmp_path / "mine.toml"), "--results", str(tmp_path / "out"), "--processes", "1"]
     first = CliRunner().invoke(cli.app, arguments)
     assert first.exit_code == 0, first.output
-    assert "2 runs in 1 learning passes" in first.output
+    assert "2 results from 1 tasks" in first.output
     assert (tmp_path / "out/smoke/report.html").exists()
     again = CliRunner().invoke(cli.app, arguments)
-    assert "0 runs in 0 learning passes" in again.output
+    assert "0 results from 0 tasks" in again.output
 
 
 def test_commands_that_cannot_run(tmp_path, monkeypatch, capsys):
@@ -135,3 +136,21 @@ def test_every_command_has_help_with_an_example():
     for command in ("demo", "reproduce", "tune"):
         output = CliRunner().invoke(cli.app, [command, "--help"]).output
         assert f"Example: mihash {command}" in output
+
+
+def test_rendering():
+    table = Table("a < b", ("method", "AUC"), (("A|B", "0.1"), ("<i>", "")), ("1 & 2",))
+    assert to_markdown(table).splitlines() == [
+        "### a < b",
+        "",
+        "| method | AUC |",
+        "|---|---:|",
+        "| A\\|B | 0.1 |",
+        "| <i> |  |",
+        "",
+        "- 1 & 2",
+    ]
+    html = to_html(table)
+    assert "<caption>a &lt; b</caption>" in html
+    assert "<td>&lt;i&gt;</td>" in html
+    assert html.endswith('<ul class="notes">\n<li>1 &amp; 2</li>\n</ul>')

@@ -80,7 +80,7 @@ def test_a_missing_result_alone_is_made_again(finished, tmp_path):
     path = tmp_path / "smoke/cifar10/8-bits/mihash/trial-0/theta-0.json"
     path.unlink()
     tasks = pending([TINY], tmp_path, "smoke")
-    assert [len(task.runs) for task in tasks] == [1]
+    assert [len(task.jobs) for task in tasks] == [1]
     run_tasks(tasks, 1)
     assert contents(tmp_path) == contents(finished)
 

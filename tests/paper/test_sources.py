@@ -7,7 +7,6 @@ from pyarrow import parquet
 from scipy.io import savemat
 
 from mihash.errors import CorruptStore, InvalidInput, StoreError
-from mihash.paper.definition import load_definition
 from mihash.paper.scales import OWN, scale_of, stage
 from mihash.paper.sources import DATASETS, check_dataset, find_source, is_file
 
@@ -113,11 +112,9 @@ def test_twenty_rows_are_enough(tmp_path):
 
 
 def test_the_scale_of_files_alone_is_their_own():
-    table, figure = load_definition("table4"), load_definition("figure4")
-    assert scale_of([table.on(["a.npz"]), figure.on(["a.npz", "b.npy"])], "full") == OWN
-    assert scale_of([table.on(["a.npz"]), figure], "full") == "full"
-    assert scale_of([table.on(["a.npz", "cifar10"])], "small") == "small"
+    assert scale_of(["a.npz", "b.npy"], "full") == OWN
+    assert scale_of(["a.npz", "cifar10"], "small") == "small"
     with pytest.raises(InvalidInput, match="`scale` must be one of 'smoke'"):
-        scale_of([table.on(["a.npz"])], "smal")
+        scale_of(["a.npz"], "smal")
     with pytest.raises(InvalidInput, match="`scale` must be one of 'smoke'"):
         stage("cifar10", OWN)

@@ -25,7 +25,7 @@ def test_the_best_setting_is_kept_as_a_definition(tmp_path):
     assert calls[-1] == (4, 4, "done")
     definition = load_definition(tmp_path / "smoke/tuning/cifar10-mihash-8.toml")
     assert definition.parameters == {"mihash": {"learning_rate": 1.0}}
-    assert next(definition.runs({})).parameters == (("learning_rate", 1.0),)
+    assert next(definition.jobs()).parameters == (("learning_rate", 1.0),)
     result = json.loads((tmp_path / "smoke/tuning/cifar10-mihash-8.json").read_text())
     expected = {"seed": 0, "trials": 2, "n_bits": 8, "scale": "smoke", "grid": {"learning_rate": [1.0, 1e-6]}}
     assert {key: result[key] for key in expected} == expected

@@ -92,6 +92,14 @@ def reproduce(
             "scale, auto shows the results that come with mihash where there is none."
         ),
     ] = "auto",
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate",
+            help="Measure networks on a part of the training images, to choose parameters; the test images are "
+            "not used.",
+        ),
+    ] = False,
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report. Interrupted, it goes on later."""
     from rich.console import Console
@@ -100,16 +108,11 @@ def reproduce(
 
     from .. import validation
     from ..errors import InvalidInput
-    from ..paper.correlation import run_correlation
     from ..paper.definition import definition_names, load_definition
-    from ..paper.distributions import run_distributions
-    from ..paper.outcomes import missing_files
     from ..paper.report import make_report
     from ..paper.results import check_results_folder, seeded
-    from ..paper.runner import pending, run_tasks
+    from ..paper.runner import check_data, pending, run_tasks
     from ..paper.scales import scale_of, stage
-    from ..paper.setting2.reproduction import images_of, pending_trainings, run_trainings
-    from ..paper.sources import check_folder
 
     chosen = definition_names() if everything else names or []
     if not chosen:
@@ -119,18 +122,16 @@ def reproduce(
     definitions = [replace(load_definition(name), data=data) for name in chosen]
     if dataset:
         definitions = [definition.on(dataset) for definition in definitions]
-    scale = scale_of(definitions, scale)
+    if validate:
+        definitions = [definition.for_validation() for definition in definitions]
+    scale = scale_of([name for definition in definitions for name in definition.datasets], scale)
     for source in dict.fromkeys(source for definition in definitions for source in definition.sources):
         if source.file is not None:  # one that cannot be used is refused before anything is run
             stage(str(source), scale, data, seed)
     check_results_folder(results)
     results = seeded(results, seed)
-    tasks = pending(definitions, results, scale, data, seed)
-    others = [source for definition in definitions for source in missing_files(definition, results, scale)]
-    for source in (*(each.source for each in tasks), *others):
-        check_folder(source, scale, data)
-    trainings = pending_trainings(definitions, results, scale, seed, device)
-    images = images_of(scale, data) if trainings else None
+    tasks = pending(definitions, results, scale, data, seed, device)
+    check_data(tasks)
     console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as bar:
@@ -140,28 +141,9 @@ def reproduce(
             processes,
             lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
         )
-        if images is not None:
-            task = bar.add_task("", total=len(trainings))
-            run_trainings(
-                trainings,
-                images,
-                results,
-                scale,
-                seed,
-                device,
-                lambda done, total, what: bar.update(task, completed=done, total=total, description=what),
-            )
-    for definition in definitions:
-        if definition.kind == "correlation":
-            for source in definition.sources:
-                run_correlation(str(source), results, scale, data, seed)
-        elif definition.kind == "distributions":
-            for source, method in definition.cases:
-                run_distributions(str(source), method, results, scale, data, seed)
     page, text = make_report(definitions, results, scale)
-    runs = sum(len(each.runs) for each in tasks)
-    networks = f", {len(trainings)} networks trained" if trainings else ""
-    told = f"{runs} runs in {len(tasks)} learning passes{networks}; the report is {page} and {text}"
+    n_jobs = sum(len(each.jobs) for each in tasks)
+    told = f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}"
     console.print(told, highlight=False, markup=False)
 
 

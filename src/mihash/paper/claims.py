@@ -5,16 +5,16 @@ of check, a key of `CHECKS`, and its parameters.
 """
 
 import inspect
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .. import validation
-from ..errors import InvalidInput, MIHashError, NotReady, StoreError
+from ..errors import InvalidInput, MIHashError, NotReady
 from .checks import CHECKS
 from .outcomes import Study
+from .parameters import read_toml
 from .scales import OWN
 
 CLAIMS = Path(__file__).with_name("claims.toml")
@@ -82,12 +82,7 @@ def load_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
     >>> claims[0].id, claims[0].parameters["above"]
     ('reduction', 10)
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"Cannot read {path}: {error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    values = read_toml(path)
     entries = values.get("claim", [])
     if set(values) - {"claim"} or not isinstance(entries, list):
         raise InvalidInput(f"{path.name} must be a list of [[claim]]; got the keys {', '.join(sorted(values))}.")

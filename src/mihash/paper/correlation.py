@@ -5,7 +5,7 @@ gives the mean over the queries of I(D; C), AP, DCG and NDCG; Pearson's coeffici
 the others.
 """
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,92 +17,59 @@ from ..mapping import LinearMapping
 from ..neighbors import nearest_fraction
 from ..ranking import average_precision, dcg, ndcg
 from .datasets import Split, draw_split
-from .results import versions, write_result
-from .scales import stage
-from .sources import find_source
+from .jobs import Job
+from .scales import Stage
 
 Floats = NDArray[np.float64]
 
-N_BITS = 32
 N_MAPPINGS = 50
 N_QUERIES = 100
 MOST_ITEMS = 120_000  # all of Tiny-ImageNet, which stands for Places205
 _MAPPING = 3  # the purposes 0 to 2 are those of a split
 
 
-def correlation_path(results: Path, scale: str, name: str) -> Path:
-    """Return where the result of a data set lies, by the name of its `Source`.
+def measure_correlation(where: Stage, job: Job) -> dict[str, Any]:
+    """Measure 50 random mappings on a data set, and return what they gave.
 
-    Examples
-    --------
-    >>> correlation_path(Path("results"), "smoke", "cifar10").as_posix()
-    'results/smoke/correlation/cifar10.json'
-    """
-    return results / scale / "correlation" / f"{name}.json"
-
-
-def run_correlation(name: str, results: Path, scale: str, data: Path | None = None, seed: int = 0) -> Path:
-    """Measure 50 random mappings on a data set, and write what they gave; return the file.
-
-    A file that is there stays as it is. The queries are a tenth of the rows where that is less than 100; the table
-    is a random part of 120,000 rows where there are more. Without labels, the nearest 5 % of the table are the
-    neighbours of a query.
+    The queries are a tenth of the rows where that is less than 100; the table is a random part of 120,000 rows
+    where there are more. Without labels, the nearest 5 % of the table are the neighbours of a query.
 
     Parameters
     ----------
-    name
-        One of the paper's data sets, and what stands for it depends on the scale; or the path of a file.
-    results
-        The folder of results.
-    scale
-        ``"smoke"``, ``"small"`` or ``"full"``; for a file any, which then only names the folder.
-    data
-        The folder of the features, at full scale.
-    seed
-        Seeds the queries, the table and the mappings.
+    where
+        The data set, with the seed of the queries, the table and the mappings.
+    job
+        Its code length counts.
 
     Examples
     --------
-    >>> import json, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result = json.loads(run_correlation("cifar10", Path(folder), "smoke").read_text())
+    >>> from mihash.paper.scales import stage
+    >>> result = measure_correlation(stage("cifar10", "smoke"), Job("correlation", "cifar10", "", (), 32))
     >>> result["n_queries"], result["n_items"], result["pearson"]["ap"] > 0.9
     (100, 1697, True)
     """
-    path = correlation_path(results, scale, find_source(name).name)
-    if path.exists():
-        return path
-    dataset = stage(name, scale, data, seed).dataset
-    split = draw_split(dataset, n_test=min(N_QUERIES, len(dataset) // 10), seed=seed)
+    dataset, n_bits = where.dataset, job.n_bits
+    split = draw_split(dataset, n_test=min(N_QUERIES, len(dataset) // 10), seed=where.seed)
     X = split.X_base[:MOST_ITEMS]  # already in random order
     relevant = _relevant(split, X)
     rows: list[list[float]] = []
     with one_thread():
         for index in range(N_MAPPINGS):
-            mapping = random_mapping(dataset.n_features, N_BITS, index, seed)
+            mapping = random_mapping(dataset.n_features, n_bits, index, where.seed)
             queries, codes = mapping.encode_rows(split.X_query), mapping.encode_rows(X)
-            measures = [measure(queries, codes, relevant, N_BITS) for measure in (average_precision, dcg, ndcg)]
-            measures.insert(0, query_information(queries, codes, relevant, N_BITS))
+            measures = [measure(queries, codes, relevant, n_bits) for measure in (average_precision, dcg, ndcg)]
+            measures.insert(0, query_information(queries, codes, relevant, n_bits))
             rows.append([float(np.nanmean(values)) for values in measures])
     measured = dict(zip(("mi", "ap", "dcg", "ndcg"), np.transpose(rows).tolist(), strict=True))
-    coefficients = {key: pearson(measured["mi"], measured[key]) for key in ("ap", "dcg", "ndcg")}
-    write_result(
-        path,
-        {
-            **measured,
-            "pearson": coefficients,
-            "n_queries": len(split.X_query),
-            "n_mappings": N_MAPPINGS,
-            "n_bits": N_BITS,
-            "n_items": len(X),
-            "n_items_left_out": len(split.X_base) - len(X),
-            "data": dataset.name,
-            "scale": scale,
-            "seed": seed,
-            "versions": versions(),
-        },
-    )
-    return path
+    return {
+        **measured,
+        "pearson": {key: pearson(measured["mi"], measured[key]) for key in ("ap", "dcg", "ndcg")},
+        "n_queries": len(split.X_query),
+        "n_mappings": N_MAPPINGS,
+        "n_bits": n_bits,
+        "n_items": len(X),
+        "n_items_left_out": len(split.X_base) - len(X),
+    }
 
 
 def random_mapping(n_features: int, n_bits: int, index: int = 0, seed: int = 0) -> LinearMapping:

@@ -1,12 +1,10 @@
 """What an experiment is: a table or figure of the paper as a small TOML file, checked when it is read.
 
-A definition names data sets, methods, code lengths, thresholds and intervals; `Definition.runs` spells them out,
-one run for each combination and trial, and `Definition.fits` does so for batch methods.
+A definition names data sets, methods, code lengths, thresholds and intervals; `Definition.jobs` yields one job for
+each combination and trial.
 """
 
-import math
 import shlex
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import product
@@ -15,15 +13,15 @@ from typing import Any
 
 from .. import validation
 from ..batch import lacking, method_class, method_names
-from ..errors import InvalidInput, StoreError, UnknownName
+from ..errors import InvalidInput, UnknownName
 from ..online import learner_class
+from .jobs import Job
+from .parameters import PARAMETERS, check_arguments, read_toml, tuned_arguments
+from .recipes import RECIPES
 from .results import root_and_seed
-from .runs import Fit, Run
-from .setting2.recipes import RECIPES, Training
-from .sources import DATASETS, Source, check_dataset, find_source, is_file, needs_folder
+from .sources import DATASETS, IMAGES, Source, check_dataset, find_source, is_file, needs_folder
 
-DEFINITIONS = Path(__file__).parent / "definitions"
-_PARAMETERS = "parameters.toml"
+DEFINITIONS = PARAMETERS.parent
 _DRAWS = {
     "online": ("curves", "thetas", "intervals", "times", "reservoirs"),
     "correlation": ("correlation",),
@@ -42,7 +40,8 @@ _NOT_OBEYED = {
     "images": (*_OF_TRIGGERS, "n_features", "once"),
 }
 _AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
-_NO_KEYS = ("name", "typed", "data")
+_NO_KEYS = ("name", "validate", "typed", "data")
+_STUDY_BITS = 32  # of the studies without a trigger
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,8 @@ class Definition:
         To how many dimensions batch methods have their features brought; 0 leaves them alone.
     scales
         What is else at a scale: `bits`, `trials`, `n_features`, and arguments of methods in `parameters`.
+    validate
+        Whether networks are measured on a part of the training images, to choose parameters.
     typed
         What stands after ``mihash reproduce`` for it; nothing stands for its name.
     data
@@ -107,6 +108,7 @@ class Definition:
     once: tuple[str, ...] = ()
     n_features: int = 0
     scales: dict[str, dict[str, Any]] = field(default_factory=dict)
+    validate: bool = False
     typed: tuple[str, ...] = field(default=(), compare=False)
     data: Path | None = field(default=None, compare=False)
 
@@ -147,7 +149,7 @@ class Definition:
     def _settings(self, method: str) -> list[dict[str, Any]]:
         """Return the sets of arguments that a method is run with."""
         given = self.parameters.get(method, {})
-        return given if isinstance(given, list) and self.kind in ("batch", "images") else [given]
+        return given if isinstance(given, list) and self.kind == "batch" else [given]
 
     def at(self, scale: str) -> "Definition":
         """Return the definition as it is run at a scale.
@@ -161,10 +163,12 @@ class Definition:
         if not changes:
             return self
         more = changes.pop("parameters", {})
-        given = {
+        given: dict[str, Any] = {
             method: [arguments | more.get(method, {}) for arguments in self._settings(method)]
             for method in {**self.parameters, **more}
         }
+        if self.kind != "batch":
+            given = {method: arguments for method, (arguments,) in given.items()}
         lists: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()
         }
@@ -253,43 +257,55 @@ class Definition:
         only_files = all(map(is_file, self.datasets))
         return reproduce_command(self.typed or (self.name,), results, None if only_files else scale, self.data)
 
-    def runs(self, parameters: dict[str, dict[str, dict[str, Any]]]) -> Iterator[Run]:
-        """Yield every run; ``parameters`` holds each method's arguments by data set."""
-        if self.kind != "online":
-            return
+    def for_validation(self) -> "Definition":
+        """Return the same experiment with networks measured on training images, to choose parameters."""
+        return replace(self, validate=True, typed=(*(self.typed or (self.name,)), "--validate"))
+
+    def jobs(self, scale: str = "full") -> Iterator[Job]:
+        """Yield every job at a scale, each once.
+
+        Examples
+        --------
+        >>> print(next(load_definition("table4").jobs()).path)
+        cifar10/32-bits/okh-1c2abc/trial-0/fixed-rate.json
+        """
+        at_scale = self.at(scale)
+        makers = {"online": at_scale._runs, "batch": at_scale._fits, "images": at_scale._trainings}
+        return makers.get(self.kind, at_scale._studies)()
+
+    def _runs(self) -> Iterator[Job]:
         rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
-            chosen = {
-                **tuned_arguments(parameters, method, source.name, n_bits),
-                **self.parameters.get(method, {}),
-            }
+            chosen = tuned_arguments(method, source.name, n_bits) | self.parameters.get(method, {})
+            arguments = tuple(sorted(chosen.items()))
             for share, every, theta in product(self.reservoirs, self.intervals, rules):
-                arguments = tuple(sorted(chosen.items()))
                 timed = self.draws == "times"
-                yield Run(source.name, method, arguments, n_bits, trial, share, theta, every, timed)
+                yield Job(self.kind, source.name, method, arguments, n_bits, trial, share, theta, every, timed)
 
-    def fits(self) -> Iterator[Fit]:
-        """Yield every batch method that is fitted."""
-        if self.kind != "batch":
-            return
+    def _fits(self) -> Iterator[Job]:
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
             if trial == 0 or method not in self.once:
                 for arguments in self._settings(method):
                     chosen = tuple(sorted(arguments.items()))
-                    yield Fit(source.name, method, chosen, n_bits, trial, self.n_features)
+                    yield Job(self.kind, source.name, method, chosen, n_bits, trial, n_features=self.n_features)
 
-    def trainings(self) -> Iterator[Training]:
-        """Yield every network that is trained, those next to one another that are warmed up alike."""
-        if self.kind != "images" or "cifar10" not in self.datasets:  # a file has features, and no images
+    def _trainings(self) -> Iterator[Job]:
+        if IMAGES not in self.datasets:  # a file has features, and no images
             return
         for trial, n_bits, method in product(range(self.trials), self.bits, self.methods):
-            for arguments in self._settings(method):
-                yield Training(method, n_bits, trial, RECIPES[method].with_arguments(arguments))
+            chosen = tuple(sorted(self.parameters.get(method, {}).items()))
+            yield Job(self.kind, IMAGES, method, chosen, n_bits, trial, validate=self.validate)
+
+    def _studies(self) -> Iterator[Job]:
+        cases = self.cases if self.methods else [(source, "") for source in self.sources]
+        for source, method in cases:
+            chosen = tuple(sorted(tuned_arguments(method, source.name, _STUDY_BITS).items()))
+            yield Job(self.kind, source.name, method, chosen, _STUDY_BITS)
 
 
 def definition_names() -> list[str]:
     """Return the names of the experiments that come with the package."""
-    return sorted(file.stem for file in DEFINITIONS.glob("*.toml") if file.name != _PARAMETERS)
+    return sorted(file.stem for file in DEFINITIONS.glob("*.toml") if file != PARAMETERS)
 
 
 def reproduce_command(
@@ -312,36 +328,6 @@ def reproduce_command(
     return shlex.join(words + (["--seed", str(seed)] if seed else []))
 
 
-def check_arguments(method: str, n_bits: int, arguments: Any, kind: str = "online") -> None:
-    """Refuse arguments that a method does not have, or that it refuses; length and seed are not among them.
-
-    Those of a method that cannot be had here, for it needs torch, are looked at where it can.
-
-    Examples
-    --------
-    >>> check_arguments("hmoh", 32, {"rate": 0.5})
-    Traceback (most recent call last):
-    mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
-    """
-    if not isinstance(arguments, dict):
-        raise InvalidInput(f"`parameters` of {method} must be a table of its arguments; got {arguments!r}.")
-    if kind == "images":
-        RECIPES[method].with_arguments(arguments)
-        return
-    if kind == "batch" and lacking(method):
-        return
-    cls: Any = method_class(method) if kind == "batch" else learner_class(method)
-    known = [name for name in cls(n_bits, seed=0).parameters() if name not in ("n_bits", "seed")]
-    unknown = sorted(set(arguments) - set(known))
-    if unknown:
-        among = f"among {', '.join(known)}" if known else "empty, for it has none"
-        raise InvalidInput(f"`parameters` of {method} must be {among}; got {', '.join(unknown)}.")
-    try:
-        cls(n_bits, seed=0, **arguments)
-    except TypeError as error:
-        raise InvalidInput(f"`parameters` of {method} must be numbers and texts: {error}.") from error
-
-
 def load_definition(path: Path | str) -> Definition:
     """Read a definition by name, or from a file; unknown keys are refused, and those that its kind does not obey.
 
@@ -357,7 +343,7 @@ def load_definition(path: Path | str) -> Definition:
         file = DEFINITIONS / f"{path}.toml"
         if not file.exists():
             raise UnknownName(f"There is no experiment {str(path)!r}; known: {', '.join(definition_names())}.")
-    values = _read(file)
+    values = read_toml(file)
     known_keys = {each.name: each for each in fields(Definition) if each.name not in _NO_KEYS}
     unknown = sorted(set(values) - set(known_keys))
     if unknown:
@@ -390,37 +376,3 @@ def load_definition(path: Path | str) -> Definition:
         return Definition(name=file.stem, typed=(str(path),), **lists)
     except InvalidInput as error:
         raise InvalidInput(f"{file.name}: {error}") from error
-
-
-def load_parameters() -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the arguments that each method has on each data set, where they are not the defaults."""
-    return _read(DEFINITIONS / _PARAMETERS)
-
-
-def tuned_arguments(
-    parameters: dict[str, dict[str, dict[str, Any]]], method: str, dataset: str, n_bits: int
-) -> dict[str, Any]:
-    """Return a method's arguments on a data set; a table named after a code length is for that length alone.
-
-    Examples
-    --------
-    >>> tuned_arguments({"okh": {"labelme": {"C": 1, "alpha": 2, "64": {"C": 3}}}}, "okh", "labelme", 64)
-    {'C': 3, 'alpha': 2}
-    """
-    found = parameters.get(method, {}).get(dataset, {})
-    common = {key: value for key, value in found.items() if not isinstance(value, dict)}
-    own: dict[str, Any] = found.get(str(n_bits), {})
-    return common | own
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StoreError(f"Cannot read {file}: {error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} is not TOML: {error}.") from error
-    for key, value in values.items():
-        if isinstance(value, float) and math.isnan(value):
-            raise InvalidInput(f"`{key}` in {file.name} must be a number; got nan.")
-    return values

@@ -5,7 +5,6 @@ measures (Fig. 3), distances before and after learning (Fig. 1, 6), theta (Table
 """
 
 import io
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -30,16 +29,13 @@ from matplotlib.ticker import (
 )
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, NotReady, StoreError
+from ..errors import InvalidInput, StoreError
 from ..online import learner_class
 from ..state import replace_file
-from .correlation import correlation_path
-from .definition import Definition, load_parameters
-from .distributions import distributions_path
-from .outcomes import NO_CASES
+from .definition import Definition
+from .jobs import Job
+from .outcomes import outcomes
 from .published import dataset_title
-from .results import read_result
-from .runs import Run
 
 COLORS = {
     "mihash": "#1f6fb4",
@@ -71,7 +67,7 @@ _STYLE: Any = {
 }
 
 Result = dict[str, Any]
-Trials = dict[Run, list[Result]]  # by the run of trial 0
+Trials = dict[Job, tuple[Result, ...]]  # by the job of trial 0
 Points = dict[float, tuple[float, float]]  # table updates and area, by theta
 
 
@@ -92,7 +88,7 @@ def draw_figure(definition: Definition, results: Path, scale: str) -> tuple[Path
     >>> from mihash.paper.definition import load_definition
     >>> draw_figure(load_definition("figure4"), Path("nowhere"), "smoke")
     Traceback (most recent call last):
-    mihash.errors.NotReady: 84 of 84 results of figure4 are missing in nowhere/smoke. Run `mihash reproduce ...
+    mihash.errors.NotReady: 84 of the 84 results of figure4 are not in nowhere/smoke. Run `mihash reproduce ...
     >>> draw_figure(load_definition("table2"), Path("nowhere"), "smoke")
     ()
     """
@@ -109,28 +105,11 @@ def draw_figure(definition: Definition, results: Path, scale: str) -> tuple[Path
 # Results -------------------------------------------------------------------------------------------------
 
 
-def _read(definition: Definition, results: Path, scale: str, paths: Sequence[Path]) -> list[Result]:
-    found = [read_result(path) for path in paths]
-    if not found:
-        raise NotReady(f"{definition.name} has nothing to draw: {NO_CASES}")
-    missing = sum(result is None for result in found)
-    if missing:
-        raise NotReady(
-            f"{missing} of {len(found)} results of {definition.name} are missing in {results / scale}. "
-            f"Run `{definition.command(results, scale)}`."
-        )
-    return [result for result in found if result is not None]
-
-
 def _trials(definition: Definition, results: Path, scale: str, varied: str | None = None) -> Trials:
-    """Return the results of every run, the trials of one together; what is not varied has its first value."""
+    """Return the results of every job, the trials of one together; what is not varied has its first value."""
     kept = {key: getattr(definition, key)[:1] for key in ("thetas", "intervals", "reservoirs") if key != varied}
-    runs = list(replace(definition, **kept).runs(load_parameters()))
-    found = _read(definition, results, scale, [results / scale / run.path for run in runs])
-    trials: defaultdict[Run, list[Result]] = defaultdict(list)
-    for run, result in zip(runs, found, strict=True):
-        trials[replace(run, trial=0)].append(result)
-    return dict(trials)
+    found = outcomes(replace(definition, **kept), results, scale)
+    return {job: outcome.trials for job, outcome in found.items()}
 
 
 def _names(definition: Definition) -> list[str]:
@@ -139,7 +118,7 @@ def _names(definition: Definition) -> list[str]:
 
 def _of(trials: Trials, dataset: str, n_bits: int, method: str) -> Trials:
     wanted = (dataset, n_bits, method)
-    return {run: found for run, found in trials.items() if (run.dataset, run.n_bits, run.method) == wanted}
+    return {job: found for job, found in trials.items() if (job.dataset, job.n_bits, job.method) == wanted}
 
 
 def _mean(results: Iterable[Result], key: str) -> float:
@@ -250,7 +229,7 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
     figure, grid = _figure(definition.title, len(rows), len(definition.methods), 1.95, sharex="row", sharey="row")
     for (i, (name, n_bits)), (j, method) in product(enumerate(rows), enumerate(definition.methods)):
         axes = grid[i, j]
-        found = {run.theta: each for run, each in _of(trials, name, n_bits, method).items()}
+        found = {job.theta: each for job, each in _of(trials, name, n_bits, method).items()}
         if not found:
             axes.axis("off")
             axes.set_title(_label(method))
@@ -300,7 +279,7 @@ def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
     ring: dict[str, Any] = {"marker": "o", "lw": 0, "ms": 11, "mfc": "none", "mew": 1.6}
     named: list[tuple[Axes, Points]] = []
     for axes, ((name, _, method), each) in zip(grid.flat, found.items(), strict=False):
-        points = {run.theta: (_mean(made, "updates"), _mean(made, "area")) for run, made in each.items()}
+        points = {job.theta: (_mean(made, "updates"), _mean(made, "area")) for job, made in each.items()}
         some, color = next(iter(each.values()))[0], COLORS[method]
         axes.set_title(f"{_label(method)}, {_place(name, some)}".replace("\n", " "))
         axes.set_ylabel(f"AUC: mean {_precision(some)}")
@@ -360,7 +339,7 @@ def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figur
     figure, grid = _figure(definition.title, len(rows), 2, 3.4, sharex=True)
     for (i, (name, n_bits)), method in product(enumerate(rows), definition.methods):
         for theta, style in ((None, "--"), (definition.thetas[0], "o-")):
-            found = [each for run, each in _of(trials, name, n_bits, method).items() if run.theta == theta]
+            found = [each for job, each in _of(trials, name, n_bits, method).items() if job.theta == theta]
             shares = [each[0]["protocol"]["reservoir_size"] / each[0]["examples"][-1] for each in found]
             for axes, key in zip(grid[i], ("area", "updates"), strict=True):
                 values = [_mean(each, key) for each in found]
@@ -382,11 +361,9 @@ def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figur
 
 def _draw_correlation(definition: Definition, results: Path, scale: str) -> Figure:
     """Fig. 3: a row for each data set, a column for each measure, a point for each mapping."""
-    names = _names(definition)
-    paths = [correlation_path(results, scale, name) for name in names]
-    found = _read(definition, results, scale, paths)
+    found = [(job.dataset, trials[0]) for job, trials in _trials(definition, results, scale).items()]
     figure, grid = _figure(definition.title, len(found), len(MEASURES), 2.2)
-    for (i, result), (j, (key, label)) in product(enumerate(found), enumerate(MEASURES.items())):
+    for (i, (name, result)), (j, (key, label)) in product(enumerate(found), enumerate(MEASURES.items())):
         axes = grid[i, j]
         x, y = np.array(result["mi"]), np.array(result[key])
         if np.ptp(x) > 0:
@@ -396,7 +373,7 @@ def _draw_correlation(definition: Definition, results: Path, scale: str) -> Figu
         axes.set_title(f"{label}: r = {result['pearson'][key]:.3f}")
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        axes.set_ylabel(f"{_place(names[i], result)}\n{label}" if j == 0 else label)
+        axes.set_ylabel(f"{_place(name, result)}\n{label}" if j == 0 else label)
     for axes in grid[-1]:
         axes.set_xlabel("mutual information I(D; C), bits")
     return figure
@@ -404,18 +381,15 @@ def _draw_correlation(definition: Definition, results: Path, scale: str) -> Figu
 
 def _draw_distributions(definition: Definition, results: Path, scale: str) -> Figure:
     """Fig. 1 and 6: one query under a bad and a good mapping; all queries before and after learning."""
-    pairs = [(source.name, method) for source, method in definition.cases]
-    found = _read(
-        definition, results, scale, [distributions_path(results, scale, name, method) for name, method in pairs]
-    )
+    found = _trials(definition, results, scale)
     figure, grid = _figure(definition.title, 2 * len(found), 2, 2.2, sharex=True, sharey="row")
-    for i, ((name, method), result) in enumerate(zip(pairs, found, strict=True)):
+    for i, (job, (result,)) in enumerate(found.items()):
         one = result["one_query"]
         for j, (when, mapping) in enumerate((("before", "bad"), ("after", "good"))):
             _histograms(grid[2 * i, j], one[mapping], f"one query, {mapping} mapping: ")
-            _histograms(grid[2 * i + 1, j], result[when], f"all queries, {when} {_label(method)}: ")
+            _histograms(grid[2 * i + 1, j], result[when], f"all queries, {when} {_label(job.method)}: ")
         for axes in grid[2 * i : 2 * i + 2, 0]:
-            axes.set_ylabel(f"{_place(name, result)}\nshare of items")
+            axes.set_ylabel(f"{_place(job.dataset, result)}\nshare of items")
     for axes in grid[-1]:
         axes.set_xlabel("Hamming distance to the query, bits")
     patches: dict[str, Any] = {"lw": 7, "alpha": 0.5}

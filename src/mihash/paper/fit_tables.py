@@ -1,4 +1,4 @@
-"""What batch methods gave, as the rows of tables with the paper's beside ours (Tables 1 and 3)."""
+"""What batch methods and networks gave, as the rows of tables with the paper's beside ours (Tables 1 and 3)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -7,41 +7,46 @@ from typing import Any
 import numpy as np
 
 from .definition import Definition
-from .outcomes import Fitted
+from .jobs import Job
+from .outcomes import Outcome
 from .published import METHOD_NAMES, dataset_title, paper_rows
-from .runs import Fit
 
 Row = dict[str, str]
-Found = dict[Fit, Fitted]
+Found = dict[Job, Outcome]
 
 MAPS = {"linear": "linear", "kernel": "RBF", "forest": "trees", "network": "network"}
 _NOT_SHOWN = ("kernel",)
 
 
 def lengths(found: Found) -> Iterator[Row]:
-    """Yield a row for each method and setting: mAP by code length (Table 1)."""
-    bits = sorted({fit.n_bits for fit in found})
-    for fit in dict.fromkeys(replace(fit, n_bits=0) for fit in found):
-        own = {n_bits: found[replace(fit, n_bits=n_bits)] for n_bits in bits}
-        row = _labels(next(iter(own.values())))
-        row |= {f"{n_bits} bits": _precision(each) for n_bits, each in own.items()}
-        row |= {f"paper: {n_bits} bits": "" for n_bits in bits}
-        for theirs in _theirs("lengths", next(iter(own.values())), None):
-            printed = {f"paper: {n_bits} bits": theirs["map"].get(str(n_bits)) for n_bits in bits}
-            row |= {name: f"{value:.3f}" for name, value in printed.items() if value is not None}
-        yield row
+    """Yield a row for each batch method and setting: mAP by code length (Table 1, Setting 1)."""
+    for own in _by_length(found):
+        first = next(iter(own.values()))
+        row = _labels(first) | {f"{n_bits} bits": _precision(each) for n_bits, each in own.items()}
+        yield row | _paper_lengths(own, _theirs("lengths", first, None))
 
 
-def trainings(found: Found) -> Iterator[Row]:
+def end_to_end(found: Found) -> Iterator[Row]:
+    """Yield a row for each network: mAP by code length, and seconds of a training (Table 1, Setting 2)."""
+    for own in _by_length(found):
+        job = next(iter(own.values())).job
+        row = {"data set": dataset_title(job.dataset), "bits": "", "method": METHOD_NAMES[job.method]}
+        row |= {f"{n_bits} bits": f"{each.mean('final'):.4f}" for n_bits, each in own.items()}
+        times = [trial["times"] for each in own.values() for trial in each.trials]
+        row["a training, s"] = f"{np.median([each['warm_up'] + each['training'] for each in times]):.0f}"
+        yield row | _paper_lengths(own, paper_rows("end-to-end", job.dataset, job.method, None))
+
+
+def training_times(found: Found) -> Iterator[Row]:
     """Yield a row for each method and setting: mAP, and CPU seconds of training and of one step (Table 3)."""
-    for fit, each in found.items():
-        row = _labels(each) | {"bits": str(fit.n_bits), "mAP": _precision(each)}
+    for job, each in found.items():
+        row = _labels(each) | {"bits": str(job.n_bits), "mAP": _precision(each)}
         numbers = ("", "", "")
         if not each.missing:
             steps = float(np.mean([len(trial["history"]) for trial in each.trials]))
             numbers = (f"{each.mean('learning_s'):.2f}", f"{steps:.0f}", f"{each.mean('step_s'):.3f}")
         row |= dict(zip(("CPU s", "steps", "a step, CPU s"), numbers, strict=True)) | {"paper: s": ""}
-        for theirs in _theirs("training", each, fit.n_bits):
+        for theirs in _theirs("training", each, job.n_bits):
             row["paper: s"] = f"{theirs['learning_s']:g}"
         yield row
 
@@ -49,7 +54,7 @@ def trainings(found: Found) -> Iterator[Row]:
 def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     """Yield how many draws there were, what is missing and why, and how the maps compare."""
     counts = {len(each.trials) for each in found.values() if each.trials}
-    once = [METHOD_NAMES[name] for name in dict.fromkeys(fit.method for fit in found) if name in definition.once]
+    once = [METHOD_NAMES[name] for name in dict.fromkeys(job.method for job in found) if name in definition.once]
     if max(counts, default=1) > 1:
         spread = max((each.spread("final") for each in found.values() if not each.missing), default=0.0)
         yield (
@@ -64,14 +69,14 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     shares = "as many of each class" + ("" if classes else ", where each has one")
     yield f"Learned from {', '.join(f'{size:,}' for size in sizes)} examples, {shares}."
     missing = {
-        (_where(fit, found), setting_name(fit)): each.missing for fit, each in found.items() if each.missing
+        (_where(job, found), setting_name(job)): each.missing for job, each in found.items() if each.missing
     }
     for (where, name), reason in missing.items():
         yield f"{name}{where} has no numbers: it {reason}" if reason[-1] != "." else f"{name}{where}: {reason}"
     if definition.draws == "lengths":
         yield from _across(found)
         return
-    bits = sorted({fit.n_bits for fit in found})
+    bits = sorted({job.n_bits for job in found})
     if bits != sorted(definition.bits):
         yield f"At this scale codes have {', '.join(map(str, bits))} bits."
     yield (
@@ -84,61 +89,102 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
         yield f"Features were brought to {width:,} dimensions by a random orthonormal matrix; distances stay."
 
 
-def one_epoch(fit: Fit) -> bool:
+def network_notes(found: Found) -> Iterator[str]:
+    """Yield how many seeds there were, what was trained on what, and where."""
+    made = list(found.values())
+    first = made[0].trials[0]
+    n_trials = max(len(each.trials) for each in made)
+    if n_trials > 1:
+        spread = max(each.spread("final") for each in made)
+        yield f"Means over {n_trials} seeds; the largest standard deviation of mAP over them is {spread:.4f}."
+    else:
+        yield "One seed."
+    sizes, recipe = first["sizes"], first["run"]["recipe"]
+    yield (
+        f"Learned from {sizes['learn']:,} images of {first['data']!r}, {sizes['query']:,} queries, "
+        f"{sizes['base']:,} to search; all are ranked, ties count as expected."
+    )
+    yield (
+        f"A {recipe['network']} of width {recipe['width']} from random weights, {recipe['epochs']} epochs in all, "
+        "part of them as a classifier; the paper fine-tunes a VGG-F that knows ImageNet. Compare order and signs."
+    )
+    here = f"{first['machine']['device']}, torch {first['versions']['torch']}"
+    if made[0].shipped:
+        yield f"These results come with mihash: {here}, four trainings at a time."
+    else:
+        yield f"Trained on {here}."
+
+
+def one_epoch(job: Job) -> bool:
     """Tell whether a method goes through the data once."""
-    return dict(fit.parameters).get("epochs") == 1
+    return dict(job.parameters).get("epochs") == 1
 
 
-def setting_name(fit: Fit) -> str:
+def setting_name(job: Job) -> str:
     """Return a method's name with what is not usual about it, but for its map.
 
     Examples
     --------
-    >>> setting_name(Fit("cifar10", "shk", (("kernel", "rbf"), ("n_anchors", 1000)), 48, 0))
+    >>> setting_name(Job("batch", "cifar10", "shk", (("kernel", "rbf"), ("n_anchors", 1000)), 48))
     'SHK, n_anchors = 1000'
-    >>> setting_name(Fit("cifar10", "mihash", (("epochs", 1),), 48, 0))
+    >>> setting_name(Job("batch", "cifar10", "mihash", (("epochs", 1),), 48))
     'MIHash, 1 epoch'
     """
-    shown = [f"{name} = {value}" for name, value in fit.parameters if name not in _NOT_SHOWN]
+    shown = [f"{name} = {value}" for name, value in job.parameters if name not in _NOT_SHOWN]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
-    return ", ".join([METHOD_NAMES[fit.method], *shown])
+    return ", ".join([METHOD_NAMES[job.method], *shown])
 
 
-def _labels(each: Fitted) -> Row:
-    fit = each.fit
-    names = {"data set": dataset_title(fit.dataset), "bits": "", "method": setting_name(fit)}
+def _by_length(found: Found) -> Iterator[dict[int, Outcome]]:
+    """Yield the outcomes of each method and setting by code length, in the order of the lengths."""
+    bits = sorted({job.n_bits for job in found})
+    for job in dict.fromkeys(replace(job, n_bits=0) for job in found):
+        yield {n_bits: found[replace(job, n_bits=n_bits)] for n_bits in bits}
+
+
+def _paper_lengths(bits: Iterable[int], rows: Iterable[dict[str, Any]]) -> Row:
+    """Return the paper's mAP at each code length, as far as it prints it."""
+    cells = {f"paper: {n_bits} bits": "" for n_bits in bits}
+    for row in rows:
+        printed = {f"paper: {n_bits} bits": row["map"].get(str(n_bits)) for n_bits in bits}
+        cells |= {name: f"{value:.3f}" for name, value in printed.items() if value is not None}
+    return cells
+
+
+def _labels(each: Outcome) -> Row:
+    names = {"data set": dataset_title(each.job.dataset), "bits": "", "method": setting_name(each.job)}
     return names | {"map": MAPS.get(each.mapping, each.mapping)}
 
 
-def _precision(each: Fitted) -> str:
+def _precision(each: Outcome) -> str:
     return "none" if each.missing else f"{each.mean('final'):.3f}"
 
 
-def _theirs(draws: str, each: Fitted, n_bits: int | None) -> Iterable[dict[str, Any]]:
+def _theirs(draws: str, each: Outcome, n_bits: int | None) -> list[dict[str, Any]]:
     """Return the paper's row for a setting: that of the method, as the paper has it."""
-    if "n_anchors" in dict(each.fit.parameters):
+    if "n_anchors" in dict(each.job.parameters):
         return []
-    kind = (each.mapping, one_epoch(each.fit))
-    rows = paper_rows(draws, each.fit.dataset, each.fit.method, n_bits)
+    kind = (each.mapping, one_epoch(each.job))
+    rows = paper_rows(draws, each.job.dataset, each.job.method, n_bits)
     return [row for row in rows if (row["mapping"], row["one_epoch"]) == kind]
 
 
 def _across(found: Found) -> Iterator[str]:
     """Yield the best of each kind of map, which the paper compares with one another, for each data set."""
-    n_bits = max(fit.n_bits for fit in found)
-    measured = [each for fit, each in found.items() if fit.n_bits == n_bits and not each.missing]
+    n_bits = max(job.n_bits for job in found)
+    measured = [each for job, each in found.items() if job.n_bits == n_bits and not each.missing]
     ranked = sorted(measured, key=lambda each: -each.mean("final"))
-    for dataset in dict.fromkeys(each.fit.dataset for each in measured):
-        best: dict[str, Fitted] = {}
+    for dataset in dict.fromkeys(each.job.dataset for each in measured):
+        best: dict[str, Outcome] = {}
         for each in ranked:
-            if each.fit.dataset == dataset:
+            if each.job.dataset == dataset:
                 best.setdefault(each.mapping, each)
-        texts = [f"{MAPS[kind]}: {setting_name(each.fit)} {each.mean('final'):.3f}" for kind, each in best.items()]
-        where = _where(next(iter(best.values())).fit, found)
+        texts = [f"{MAPS[kind]}: {setting_name(each.job)} {each.mean('final'):.3f}" for kind, each in best.items()]
+        where = _where(next(iter(best.values())).job, found)
         yield f"Across maps{where}, {n_bits} bits, the best of each: {'; '.join(texts)}."
 
 
-def _where(fit: Fit, found: Found) -> str:
+def _where(job: Job, found: Found) -> str:
     """Return which data set a note is about, where there are several."""
     several = len({each.dataset for each in found}) > 1
-    return f" on {dataset_title(fit.dataset)}" if several else ""
+    return f" on {dataset_title(job.dataset)}" if several else ""

@@ -19,8 +19,8 @@ from ..kernels import one_thread
 from ..neighbors import Labels
 from ..ranking import mean_average_precision
 from .datasets import Split
+from .jobs import Job
 from .passes import pass_seed
-from .runs import Fit
 
 Matrix = NDArray[np.float32]
 
@@ -29,7 +29,7 @@ _WIDENING = 5  # what a generator is for
 _ROWS = 4096
 
 
-def fit_once(split: Split, fits: Sequence[Fit], seed: int = 0, top: int | None = None) -> list[dict[str, Any]]:
+def fit_once(split: Split, jobs: Sequence[Job], seed: int = 0, top: int | None = None) -> list[dict[str, Any]]:
     """Fit a method once, for codes of one length or of several that are beginnings of the longest; measure each.
 
     Returns for each length mAP as ``"final"``, the kind of mapping, the method's history, how many examples it
@@ -40,11 +40,11 @@ def fit_once(split: Split, fits: Sequence[Fit], seed: int = 0, top: int | None =
     --------
     >>> from mihash.paper.datasets import digits, find_protocol
     >>> split = find_protocol("digits").split(digits())
-    >>> found = fit_once(split, [Fit("digits", "itq", (), 16, 0)])[0]
+    >>> found = fit_once(split, [Job("batch", "digits", "itq", (), 16)])[0]
     >>> found["n_train"], found["mapping"], found["final"] > 0.5
     (390, 'linear', True)
     """
-    longest = max(fits, key=lambda fit: fit.n_bits)
+    longest = max(jobs, key=lambda job: job.n_bits)
     rows = training_set(split)
     y = None if split.y_base is None else split.y_base[rows]
     X = widened(split.X_base[rows], longest.n_features, seed)
@@ -55,19 +55,19 @@ def fit_once(split: Split, fits: Sequence[Fit], seed: int = 0, top: int | None =
         try:
             mapping = method.fit(X, y, lambda done, total: moments.append(time.process_time()))  # noqa: ARG005
         except InvalidInput as error:
-            return [{"refused": str(error), "n_train": len(rows)} for _ in fits]
+            return [{"refused": str(error), "n_train": len(rows)} for _ in jobs]
         moments.append(time.process_time())
         queries, base = (_bits(mapping, X, longest.n_features, seed) for X in (split.X_query, split.X_base))
     found = []
-    for fit in fits:
-        codes = (pack(queries[:, : fit.n_bits]), pack(base[:, : fit.n_bits]))
-        until = moments if fit.n_bits == longest.n_bits else moments[: fit.n_bits + 1]
+    for job in jobs:
+        codes = (pack(queries[:, : job.n_bits]), pack(base[:, : job.n_bits]))
+        until = moments if job.n_bits == longest.n_bits else moments[: job.n_bits + 1]
         steps = [after - before for before, after in pairwise(until[1:-1])] or [until[-1] - until[0]]
         found.append(
             {
-                "final": mean_average_precision(*codes, split.relevant, fit.n_bits, top=top),
+                "final": mean_average_precision(*codes, split.relevant, job.n_bits, top=top),
                 "mapping": mapping.kind,
-                "history": method.history[: fit.n_bits] if method.nested else method.history,
+                "history": method.history[: job.n_bits] if method.nested else method.history,
                 "n_train": len(rows),
                 "times": {"learning_s": until[-1] - until[0], "step_s": float(np.median(steps))},
             }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .definition import Definition
-from .runs import Run
+from .jobs import Job
 
 PAPER = Path(__file__).with_name("paper.json")
 DATASET_NAMES = {"cifar10": "CIFAR-10", "places205": "Places205", "labelme": "LabelMe"}
@@ -66,10 +66,10 @@ def paper_rows(draws: str, dataset: str, method: str, n_bits: int | None = 32) -
     return []
 
 
-def covers(row: dict[str, Any], run: Run) -> bool:
-    """Tell whether a row of the paper is about the threshold of a run; the fixed rate is the lowest one."""
+def covers(row: dict[str, Any], job: Job) -> bool:
+    """Tell whether a row of the paper is about the threshold of a job; the fixed rate is the lowest one."""
     text = row["theta"]
-    theta = float("-inf") if run.theta is None else run.theta
+    theta = float("-inf") if job.theta is None else job.theta
     if text.startswith("<="):
         return theta <= float(text[2:])
     return theta >= float(text[2:]) if text.startswith(">=") else theta == float(text)

@@ -1,12 +1,10 @@
-"""Runs experiments: only what has no result yet, one learning pass for all its triggers, on several processes."""
+"""Runs jobs: only those without a result, with what they share learned once, in several processes."""
 
 import multiprocessing
 import os
 import threading
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -14,119 +12,120 @@ from pathlib import Path
 from typing import Any
 
 from .. import validation
-from ..batch import METHODS, lacking
+from ..batch import METHODS
 from ..errors import StoreError
 from ..kernels import one_thread
 from ..online import learner_class
-from .datasets import Split, checkpoints
-from .definition import Definition, load_parameters
+from .correlation import measure_correlation
+from .datasets import checkpoints
+from .definition import Definition
+from .distributions import measure_distributions
 from .fits import fit_once
-from .outcomes import check_fit, check_run
+from .jobs import Job
+from .outcomes import read_job
 from .passes import learn_once, pass_seed
-from .results import machine, read_result, versions, write_result
-from .runs import Fit, Run
-from .scales import Stage, stage
-from .sources import Source, find_source
+from .results import machine, versions, write_result
+from .scales import Stage, images_of, stage
+from .sources import Source, check_folder, find_source
+from .training import device_of, train_jobs
 
 N_CHECKPOINTS = 50
-_RELATIVE_COST = {"places205": 6.0, "cifar10": 1.5, "labelme": 1.0}
+_COST_OF_STREAM = {"places205": 6.0, "cifar10": 1.5, "labelme": 1.0}
 _COST_OF_FIT = {"fasthash": 60.0, "vdsh": 40.0, "dtsh": 25.0, "dpsh": 6.0, "mihash": 1.5}
+_COST_OF_TRAINING = 100.0
 
 Progress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A learning pass that is to be made, and the runs that it serves; or a fit, and the code lengths."""
+    """What is learned once, and the jobs that it serves."""
 
     source: Source
-    learning: Run | Fit
-    runs: tuple[Run | Fit, ...]
+    jobs: tuple[Job, ...]
     scale: str
     data: Path | None
     results: Path
     seed: int
+    device: str = "auto"
+
+    @property
+    def kind(self) -> str:
+        """The kind of its jobs."""
+        return self.jobs[0].kind
 
     @property
     def cost(self) -> float:
-        """How long it takes, in units of no meaning."""
-        if isinstance(self.learning, Fit):
-            return _COST_OF_FIT.get(self.learning.method, 1.0)
-        small = min((run.every for run in self.runs if isinstance(run, Run)), default=1.0)
-        slower = 1.0 + 0.3 / small
-        return _RELATIVE_COST.get(self.learning.dataset, 1.0) * slower
+        """How long it takes compared with others."""
+        job = self.jobs[0]
+        if job.kind == "images":
+            return _COST_OF_TRAINING * len(self.jobs)
+        if job.kind == "batch":
+            return _COST_OF_FIT.get(job.method, 1.0)
+        slower = 1.0 + 0.3 / min(each.every for each in self.jobs)
+        return _COST_OF_STREAM.get(job.dataset, 1.0) * slower
 
     def __str__(self) -> str:
-        run = self.learning
-        return f"{run.dataset} {run.method} {run.n_bits or 'all'} bits, trial {run.trial}"
+        return str(self.jobs[0].shared)
 
 
 def pending(
-    definitions: Iterable[Definition], results: Path, scale: str, data: Path | None = None, seed: int = 0
+    definitions: Iterable[Definition],
+    results: Path,
+    scale: str,
+    data: Path | None = None,
+    seed: int = 0,
+    device: str = "auto",
 ) -> list[Task]:
-    """Return the passes and fits that definitions need and whose results are not all there, the longest first.
+    """Return what definitions need and whose results are not all there, the longest first.
 
-    A batch method that cannot be had here, for it needs torch, is left out.
-
-    A result that is there and is not whole, or was made with another seed, at another scale or of other data, is
-    refused.
+    Methods that need PyTorch are left out where it is not installed. At full scale networks are left out on a CPU
+    that was not asked for, where training takes days: the results that come with the package are shown. A result
+    that lacks values, or was made with another seed, at another scale or of other data, is an error.
 
     Examples
     --------
     >>> from mihash.paper.definition import load_definition
     >>> tasks = pending([load_definition("table4")], Path("nowhere"), "smoke")
-    >>> len(tasks), len(tasks[0].runs)
+    >>> len(tasks), len(tasks[0].jobs)
     (12, 12)
     """
-    parameters = load_parameters()
-    passes: defaultdict[Run | Fit, set[Run | Fit]] = defaultdict(set)
-    sources: dict[str, Source] = {}
+    wanted: dict[Job, dict[Job, Source]] = {}
     for definition in definitions:
-        sources |= {source.name: source for source in definition.sources}
-        for run in definition.runs(parameters):
-            path = results / scale / run.path
-            result = read_result(path)
-            if result is None:
-                passes[run.learning].add(run)
-            else:
-                check_run(path, result, sources[run.dataset], scale, seed)
-        for fit in definition.at(scale).fits():
-            path = results / scale / fit.path
-            result = read_result(path)
-            if result is not None:
-                check_fit(path, result, sources[fit.dataset], scale, seed)
-            elif not lacking(fit.method):
-                passes[fit.learning].add(fit)
-    where = (scale, data, results, seed)
+        sources = {source.name: source for source in definition.sources}
+        for job in definition.jobs(scale):
+            if job.kind == "images" and (job.lacking or (scale == "full" and _only_cpu(device))):
+                continue
+            source = sources[job.dataset]
+            if read_job(job, results / scale / job.path, source, scale, seed) is None and not job.lacking:
+                wanted.setdefault(job.shared, {})[job] = source
     tasks = [
-        Task(sources[learning.dataset], learning, tuple(sorted(wanted, key=_sort_key)), *where)
-        for learning, wanted in passes.items()
+        Task(next(iter(jobs.values())), tuple(sorted(jobs, key=_order)), scale, data, results, seed, device)
+        for jobs in wanted.values()
     ]
+    if any(task.kind == "images" for task in tasks):
+        device_of(device)  # an unknown one is an error before anything is run
     return sorted(tasks, key=lambda task: (-task.cost, str(task)))
 
 
-def run_task(task: Task) -> float:
-    """Make a pass and write a result for each of its runs; return the seconds that it took."""
-    begin = time.perf_counter()
+def check_data(tasks: Iterable[Task]) -> None:
+    """Raise before anything is run where the folder of features or of images is missing."""
+    for task in tasks:
+        if task.kind == "images":
+            images_of(task.scale, task.data)
+        else:
+            check_folder(task.source, task.scale, task.data)
+
+
+def run_task(task: Task) -> None:
+    """Run the jobs of a task, and write the result of each as soon as it is there."""
     if find_source(str(task.source)) != task.source:
         raise StoreError(f"The data file {str(task.source)!r} was changed since it was first read. Start again.")
-    where = stage(str(task.source), task.scale, task.data, task.seed)
-    split = where.split(task.learning.trial)
-    made = (
-        _fit(task, where, split) if isinstance(task.learning, Fit) else _learn(task, task.learning, where, split)
-    )
-    for run, result in zip(task.runs, made, strict=True):
-        described = asdict(run) | {"parameters": dict(run.parameters)}
-        common = {
-            "run": described,
-            "scale": task.scale,
-            "seed": task.seed,
-            "data": where.dataset.name,
-            "versions": versions(),
-            "machine": machine(),
-        }
-        write_result(task.results / task.scale / run.path, common | result)
-    return time.perf_counter() - begin
+    for job, result in zip(task.jobs, _results(task), strict=True):
+        common: dict[str, Any] = {"scale": task.scale, "seed": task.seed, "versions": versions()}
+        if job.described:
+            common |= {"run": job.described, "machine": machine()}
+        write_result(task.results / task.scale / job.path, common | result)
 
 
 def run_tasks(
@@ -134,33 +133,36 @@ def run_tasks(
     processes: int = 1,
     progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
 ) -> None:
-    """Make passes on several processes; what is finished stays, so an interrupted run goes on where it was."""
+    """Run tasks in several processes; what is finished stays, so an interrupted run can be continued."""
     validation.integer("processes", processes, minimum=1)
     total, done = sum(task.cost for task in tasks), 0.0
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # also for what is not loaded yet, as torch
-    if processes == 1:
-        for task in tasks:
-            progress(done, total, str(task))
-            run_task(task)
-            done += task.cost
-        progress(total, total, "done")
-        return
+    here = [task for task in tasks if processes == 1 or task.kind == "images"]  # a network has the device alone
+    pooled = [task for task in tasks if task not in here]
+    for task in _run_in_pool(pooled, processes) if pooled else ():
+        done += task.cost
+        progress(done, total, str(task))
+    for task in here:
+        progress(done, total, str(task))
+        run_task(task)
+        done += task.cost
+    progress(total, total, "done")
+
+
+def _run_in_pool(tasks: Sequence[Task], processes: int) -> Iterator[Task]:
+    """Run tasks in processes of their own, and yield each that is done."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
-        waiting: dict[Future[float], Task] = {pool.submit(run_task, task): task for task in tasks}
+        waiting: dict[Future[None], Task] = {pool.submit(run_task, task): task for task in tasks}
         try:
-            while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    task = waiting.pop(future)
-                    future.result()
-                    done += task.cost
-                    progress(done, total, str(task))
+            for future in as_completed(waiting):
+                future.result()
+                yield waiting[future]
         except BrokenProcessPool as error:
             raise StoreError(
                 "A process was killed while it worked, perhaps for want of memory. Run the same command again: "
-                "what is finished stays. Fewer --processes take less memory."
+                "what is finished stays. Fewer `processes` take less memory."
             ) from error
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -179,21 +181,31 @@ def _end_with_parent() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _learn(task: Task, run: Run, where: Stage, split: Split) -> list[dict[str, Any]]:
+def _results(task: Task) -> Iterator[dict[str, Any]]:
+    """Yield the result of each job of a task, in their order."""
+    if task.kind == "images":
+        yield from train_jobs(task.jobs, images_of(task.scale, task.data), device_of(task.device), task.seed)
+        return
+    where = stage(str(task.source), task.scale, task.data, task.seed)
+    for result in _MAKERS[task.kind](where, task.jobs):
+        yield {"data": where.dataset.name} | result
+
+
+def _learn(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Make a learning pass, and return what it was under each trigger."""
-    size = max(2, min(len(split.stream), round(run.share * where.protocol.reservoir_size)))
-    points = checkpoints(len(split.stream), min(N_CHECKPOINTS, len(split.stream)), seed=task.seed, trial=run.trial)
-    learner = learner_class(run.method)(run.n_bits, seed=pass_seed(run.trial, task.seed), **dict(run.parameters))
-    runs = [each for each in task.runs if isinstance(each, Run)]
+    first = jobs[0]
+    split, seed = where.split(first.trial), pass_seed(first.trial, where.seed)
+    n_stream = len(split.stream)
+    size = max(2, min(n_stream, round(first.share * where.protocol.reservoir_size)))
     with one_thread():
         made = learn_once(
             split,
-            learner,
-            [each.trigger(where.protocol.interval) for each in runs],
-            points,
+            learner_class(first.method)(first.n_bits, seed=seed, **dict(first.parameters)),
+            [job.trigger(where.protocol.interval) for job in jobs],
+            checkpoints(n_stream, min(N_CHECKPOINTS, n_stream), seed=where.seed, trial=first.trial),
             reservoir_size=size,
             top=where.protocol.top,
-            seed=pass_seed(run.trial, task.seed),
+            seed=seed,
         )
     sizes = {"reservoir_size": size, "rows": len(where.dataset.X)}
     return [
@@ -205,23 +217,36 @@ def _learn(task: Task, run: Run, where: Stage, split: Split) -> list[dict[str, A
             "updates": branch.updates,
             "area": branch.area,
             "final": branch.precisions[-1],
-            "bits_recomputed": branch.updates * len(split.X_base) * run.n_bits,
+            "bits_recomputed": branch.updates * len(split.X_base) * first.n_bits,
             "times": {"learning_s": made.learning_s, "deciding_s": branch.deciding_s},
         }
         for branch in made.branches
     ]
 
 
-def _fit(task: Task, where: Stage, split: Split) -> list[dict[str, Any]]:
+def _fit(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Fit a batch method, and return what its codes of each length gave."""
-    fits = [each for each in task.runs if isinstance(each, Fit)]
-    protocol = asdict(where.protocol) | {"rows": len(where.dataset.X)}
-    found = fit_once(split, fits, task.seed, where.protocol.top)
-    more = {} if task.learning.method in METHODS else {"torch": version("torch")}
-    return [{"protocol": protocol, "versions": versions() | more} | result for result in found]
+    found = fit_once(where.split(jobs[0].trial), jobs, where.seed, where.protocol.top)
+    torch = {} if jobs[0].method in METHODS else {"torch": version("torch")}
+    common = {
+        "protocol": asdict(where.protocol) | {"rows": len(where.dataset.X)},
+        "versions": versions() | torch,
+    }
+    return [common | result for result in found]
 
 
-def _sort_key(run: Run | Fit) -> tuple[float, float, float]:
-    if isinstance(run, Fit):
-        return (run.n_bits, 0.0, 0.0)
-    return (run.every, run.share, float("-inf") if run.theta is None else run.theta)
+_MAKERS: dict[str, Callable[[Stage, Sequence[Job]], list[dict[str, Any]]]] = {
+    "online": _learn,
+    "batch": _fit,
+    "correlation": lambda where, jobs: [measure_correlation(where, job) for job in jobs],
+    "distributions": lambda where, jobs: [measure_distributions(where, job) for job in jobs],
+}
+
+
+def _only_cpu(device: str) -> bool:
+    return device == "auto" and device_of(device) == "cpu"
+
+
+def _order(job: Job) -> tuple[float, ...]:
+    """Return what orders the jobs of a task; networks stay as they come."""
+    return (job.n_bits, job.every, job.share, float("-inf") if job.theta is None else job.theta)

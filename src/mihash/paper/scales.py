@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from .. import validation
 from ..errors import InvalidInput, StoreError
 from .datasets import (
     Dataset,
+    Images,
     Protocol,
     Split,
     Synthetic,
+    cifar10_images,
     cifar10_like,
     digits,
     find_protocol,
@@ -24,11 +28,11 @@ from .datasets import (
     places205_like,
     protocol_for,
 )
-from .definition import Definition
 from .sources import find_source, is_file
 
 SCALES = ("smoke", "small", "full")
 OWN = "own"
+_DIGITS_SIDE = 8
 _SMALL = {"cifar10": 8_000, "places205": 20_000, "labelme": 6_000}
 
 
@@ -55,21 +59,18 @@ class Stage:
         return self.protocol.split(self.dataset, seed=self.seed, trial=trial)
 
 
-def scale_of(definitions: Iterable[Definition], scale: str) -> str:
-    """Return the scale at which definitions are run, which names the folder of their results.
+def scale_of(datasets: Iterable[str], scale: str) -> str:
+    """Return the scale at which experiments on data sets are run, which names the folder of their results.
 
     That is the one asked for, or ``"own"`` where every data set is a file, of which no scale says anything.
 
     Examples
     --------
-    >>> from mihash.paper.definition import load_definition
-    >>> scale_of([load_definition("table4"), load_definition("table5").on(["mine.npz"])], "smoke")
-    'smoke'
-    >>> scale_of([load_definition("table4").on(["mine.npz"])], "smoke")
-    'own'
+    >>> scale_of(["cifar10", "mine.npz"], "smoke"), scale_of(["mine.npz"], "smoke")
+    ('smoke', 'own')
     """
     validation.choice("scale", scale, SCALES)
-    return OWN if all(is_file(name) for each in definitions for name in each.datasets) else scale
+    return OWN if all(map(is_file, datasets)) else scale
 
 
 def stage(name: str, scale: str, data: Path | None = None, seed: int = 0) -> Stage:
@@ -89,6 +90,23 @@ def stage(name: str, scale: str, data: Path | None = None, seed: int = 0) -> Sta
     if source.file is None:
         return _of_the_paper(name, scale, data, seed)
     return _of_a_file(source.file, source.name, seed)
+
+
+@lru_cache(maxsize=1)
+def images_of(scale: str, data: Path | None = None) -> Images:
+    """Return the images of a scale: CIFAR-10's at full scale, else the shipped digits, three channels alike.
+
+    Examples
+    --------
+    >>> images_of("smoke")
+    Images('cifar10 (digits)', 1797 x 3 x 8 x 8, 297 for test)
+    """
+    if scale == "full":
+        return cifar10_images(data)
+    shipped = digits()
+    pixels = (255 * (shipped.X - shipped.X.min()) / np.ptp(shipped.X)).round().astype(np.uint8)
+    X = pixels.reshape(-1, 1, _DIGITS_SIDE, _DIGITS_SIDE).repeat(3, axis=1)
+    return Images("cifar10 (digits)", X, np.asarray(shipped.y, dtype=np.int64), np.arange(len(X)) >= 1500)
 
 
 @lru_cache(maxsize=2)

@@ -13,6 +13,7 @@ from .datasets.catalog import VARIABLE
 from .datasets.dataset_files import SUFFIXES
 
 DATASETS = ("cifar10", "places205", "labelme")
+IMAGES = "cifar10"  # the one whose images are learned from
 _WITHOUT_LABELS = ("labelme",)
 
 

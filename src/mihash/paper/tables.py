@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from .. import validation
-from .checks.result_groups import whole_batches
+from .checks.judgement import whole_batches
 from .definition import Definition
-from .fit_tables import fit_notes, lengths, trainings
-from .outcomes import SHARED_TIMES, Outcome, fitted, outcomes, timed_alone
+from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
+from .jobs import Job
+from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
 from .published import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
-from .runs import Run
-from .setting2.reproduction import trained
-from .training_tables import end_to_end, training_notes
 
 LABELS = ("data set", "bits", "method")
 
 Row = dict[str, str]
-Found = dict[Run, Outcome]
+Found = dict[Job, Outcome]
 Made = Iterable[tuple[Outcome, Row]]
 
 
@@ -73,25 +71,26 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     >>> table.notes[1]
     "Not the paper's features: CIFAR-10 is 'cifar10 (digits)', the shipped digits. Compare ..."
     """
-    if definition.kind == "batch":
-        return _of_fits(definition, results, scale)
-    if definition.kind == "images":
-        return _of_trainings(definition, results, scale)
-    validation.choice("draws", definition.draws, tuple(_MAKERS))
+    validation.choice("draws", definition.draws, (*_STREAM_ROWS, *_FIT_ROWS))
     made = outcomes(definition, results, scale)
-    found = {run: outcome for run, outcome in made.items() if whole_batches(run)}
+    if definition.draws in _FIT_ROWS:
+        rows = list(_FIT_ROWS[definition.draws](made))
+        notes = [*network_notes(made)] if definition.kind == "images" else [*fit_notes(definition, made)]
+        if definition.kind == "batch":
+            notes += data_notes({job.dataset: each.trials[0] for job, each in made.items() if each.trials})
+        return _table(definition, rows, notes)
+    found = {job: outcome for job, outcome in made.items() if whole_batches(job)}
     rows = [
         {
-            "data set": dataset_title(outcome.run.dataset),
-            "bits": str(outcome.run.n_bits),
-            "method": METHOD_NAMES.get(outcome.run.method, outcome.run.method),
+            "data set": dataset_title(outcome.job.dataset),
+            "bits": str(outcome.job.n_bits),
+            "method": METHOD_NAMES.get(outcome.job.method, outcome.job.method),
         }
         | cells
-        for outcome, cells in _MAKERS[definition.draws](found)
+        for outcome, cells in _STREAM_ROWS[definition.draws](found)
     ]
-    columns = _telling(rows)
     notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ())]
-    if any(column.startswith("paper: ") for column in columns):
+    if any(column.startswith("paper: ") for column in _telling(rows)):
         notes += _PAPER_NOTES.get(definition.draws, ())
     notes += _left_out(made, found)
     if definition.draws == "thetas":
@@ -102,37 +101,22 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
             0,
             f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
-    cells = tuple(tuple(row[column] for column in columns) for row in rows)
-    return Table(definition.title, columns, cells, tuple(notes))
+    return _table(definition, rows, notes)
 
 
-def _of_fits(definition: Definition, results: Path, scale: str) -> Table:
-    """Return the table of a definition of batch methods (Tables 1 and 3)."""
-    found = fitted(definition, results, scale)
-    rows = list(lengths(found) if definition.draws == "lengths" else trainings(found))
-    columns = _telling(rows)
-    notes = [*data_notes({each.fit.dataset: each.trials[0] for each in found.values() if each.trials})]
-    notes = [*fit_notes(definition, found), *notes]
-    cells = tuple(tuple(row[column] for column in columns) for row in rows)
-    return Table(definition.title, columns, cells, tuple(notes))
-
-
-def _of_trainings(definition: Definition, results: Path, scale: str) -> Table:
-    """Return the table of a definition of networks trained end to end (Table 1, Setting 2)."""
-    found = trained(definition, results, scale)
-    rows = list(end_to_end(found))
+def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str]) -> Table:
     columns = _telling(rows)
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
-    return Table(definition.title, columns, cells, tuple(training_notes(found)))
+    return Table(definition.title, columns, cells, tuple(notes))
 
 
 def _thetas(found: Found) -> Made:
     """Yield a row for each threshold (Tables 4-6)."""
-    for run, outcome in found.items():
-        fixed = found.get(replace(run, theta=None))
-        base = None if fixed is None or run.theta is None else fixed
+    for job, outcome in found.items():
+        fixed = found.get(replace(job, theta=None))
+        base = None if fixed is None or job.theta is None else fixed
         cells = {
-            "theta": "fixed rate" if run.theta is None else f"{run.theta:g}",
+            "theta": "fixed rate" if job.theta is None else f"{job.theta:g}",
             "updates": _reduced(outcome.mean("updates"), None if base is None else base.mean("updates")),
             "AUC": f"{outcome.mean('area'):.3f}",
             "change": "" if base is None else _change(outcome.mean("area"), base.mean("area")),
@@ -140,8 +124,8 @@ def _thetas(found: Found) -> Made:
             "paper: AUC": "",
             "paper: change": "",
         }
-        printed = paper_rows("thetas", run.dataset, run.method, run.n_bits)
-        for row in (row for row in printed if covers(row, run)):
+        printed = paper_rows("thetas", job.dataset, job.method, job.n_bits)
+        for row in (row for row in printed if covers(row, job)):
             cells["paper: updates"] = _reduced(row["updates"], printed[0]["updates"])
             cells["paper: AUC"] = f"{row['area']:.3f}"
             cells["paper: change"] = "" if row["change"] is None else f"{row['change']:+.1f} %"
@@ -151,16 +135,16 @@ def _thetas(found: Found) -> Made:
 def _intervals(found: Found) -> Made:
     """Yield a row for each update interval (Tables 7-9)."""
     for fixed, outcome in _pairs(found):
-        run = outcome.run
+        job = outcome.job
         cells = {"U": str(outcome.trials[0]["protocol"]["interval"])} | _pair_cells(fixed, outcome)
-        yield outcome, cells | _paper_pair(run, run.every)
+        yield outcome, cells | _paper_pair(job, job.every)
 
 
 def _times(found: Found) -> Made:
     """Yield what learning takes and what the trigger adds (Table 2)."""
     for _, outcome in _pairs(found):
-        run = outcome.run
-        printed = paper_rows("times", run.dataset, run.method, run.n_bits)
+        job = outcome.job
+        printed = paper_rows("times", job.dataset, job.method, job.n_bits)
         ours = _time_cells("", outcome.mean("learning_s"), outcome.mean("deciding_s"), 3)
         theirs = dict.fromkeys((f"paper: {column}" for column in ours), "")
         for row in printed:
@@ -172,7 +156,7 @@ def _reservoirs(found: Found) -> Made:
     """Yield a row for each size of the reservoir (Sec. 4.2)."""
     for fixed, outcome in _pairs(found):
         size, n_stream = outcome.trials[0]["protocol"]["reservoir_size"], outcome.trials[0]["examples"][-1]
-        usual = found.get(replace(outcome.run, share=1.0))
+        usual = found.get(replace(outcome.job, share=1.0))
         cells = {"reservoir": str(size), "of the stream": f"{100 * size / n_stream:.1f} %"}
         cells |= _pair_cells(fixed, outcome)
         change = "" if usual is None else _change(outcome.mean("area"), usual.mean("area"))
@@ -186,17 +170,22 @@ def _curves(found: Found) -> Made:
         reduction = "" if fixed is None else f"{fixed.mean('updates') / outcome.mean('updates'):.1f}x"
         cells["updates"] = cells["updates"].split(" (")[0]
         names = ("final mAP", "AUC", "updates")
-        theirs = _paper_pair(outcome.run, 1.0, fixed is None)
+        theirs = _paper_pair(outcome.job, 1.0, fixed is None)
         ours = {name: cells[name] for name in names} | {"reduction": reduction}
         yield outcome, ours | {f"paper: {name}": theirs[f"paper: {name}"] for name in names}
 
 
-_MAKERS: dict[str, Callable[[Found], Made]] = {
+_STREAM_ROWS: dict[str, Callable[[Found], Made]] = {
     "curves": _curves,
     "thetas": _thetas,
     "intervals": _intervals,
     "times": _times,
     "reservoirs": _reservoirs,
+}
+_FIT_ROWS: dict[str, Callable[[Found], Iterable[Row]]] = {
+    "lengths": lengths,
+    "training": training_times,
+    "end-to-end": end_to_end,
 }
 _COMPUTED = "The paper's ratios, and its changes of AUC over intervals, are computed here from what it prints."
 _PAPER_NOTES = {"thetas": (_COMPUTED,), "intervals": (_COMPUTED,)}
@@ -209,9 +198,9 @@ _NOTES = {
 
 def _pairs(found: Found) -> Iterable[tuple[Outcome | None, Outcome]]:
     """Yield each outcome under the trigger after that under the fixed rate, None where it was not run."""
-    for run, outcome in found.items():
-        if run.theta is not None:
-            yield found.get(replace(run, theta=None)), outcome
+    for job, outcome in found.items():
+        if job.theta is not None:
+            yield found.get(replace(job, theta=None)), outcome
 
 
 def _pair_cells(fixed: Outcome | None, outcome: Outcome) -> Row:
@@ -223,8 +212,8 @@ def _pair_cells(fixed: Outcome | None, outcome: Outcome) -> Row:
     return _before_after(means)
 
 
-def _paper_pair(run: Run, every: float, triggered_only: bool = False) -> Row:
-    for row in paper_rows("intervals", run.dataset, run.method, run.n_bits):
+def _paper_pair(job: Job, every: float, triggered_only: bool = False) -> Row:
+    for row in paper_rows("intervals", job.dataset, job.method, job.n_bits):
         if row["every"] == every:
             means = [row["trigger"]] if triggered_only else [row["fixed"], row["trigger"]]
             return {f"paper: {name}": cell for name, cell in _before_after(means).items()}
@@ -284,7 +273,7 @@ def _notes(found: Iterable[Outcome]) -> Iterable[str]:
         )
     else:
         yield "One trial."
-    yield from data_notes({each.run.dataset: each.trials[0] for each in every})
+    yield from data_notes({each.job.dataset: each.trials[0] for each in every})
 
 
 def data_notes(names: dict[str, dict[str, Any]]) -> Iterable[str]:
@@ -304,22 +293,22 @@ def data_notes(names: dict[str, dict[str, Any]]) -> Iterable[str]:
 
 def _left_out(made: Found, found: Found) -> Iterable[str]:
     """Yield the intervals that are left out."""
-    for run in made:
-        if run not in found and run.theta is not None:
+    for job in made:
+        if job not in found and job.theta is not None:
             yield (
-                f"{METHOD_NAMES[run.method]} at U x {run.every:g} was run and is left out: its batch is longer "
+                f"{METHOD_NAMES[job.method]} at U x {job.every:g} was run and is left out: its batch is longer "
                 "than that U at the paper's sizes, and the paper has no U below a batch."
             )
 
 
 def _not_run(found: Found) -> Iterable[str]:
     """Yield what the paper prints of thresholds that are not run here."""
-    for run in {replace(run, theta=None): None for run in found}:
-        thetas = [each for each in found if replace(each, theta=None) == run]
-        for row in paper_rows("thetas", run.dataset, run.method, run.n_bits):
+    for job in {replace(job, theta=None): None for job in found}:
+        thetas = [each for each in found if replace(each, theta=None) == job]
+        for row in paper_rows("thetas", job.dataset, job.method, job.n_bits):
             if not any(covers(row, each) for each in thetas):
                 yield (
-                    f"The paper has one more theta for {METHOD_NAMES[run.method]}, not run here: {row['theta']}, "
+                    f"The paper has one more theta for {METHOD_NAMES[job.method]}, not run here: {row['theta']}, "
                     f"{_count(row['updates'])} updates, AUC {row['area']:.3f}."
                 )
 

@@ -19,7 +19,7 @@ from ..online import learner_class
 from ..state import replace_file
 from ..trigger import TriggerUpdate
 from .datasets import checkpoints
-from .definition import check_arguments
+from .parameters import check_arguments
 from .passes import learn_once, pass_seed
 from .results import seeded, versions, write_result
 from .scales import OWN, SCALES, stage

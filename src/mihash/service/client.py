@@ -299,8 +299,8 @@ class Client:
 
     def _too_long(self) -> ServiceError:
         return ServiceError(
-            f"The response of {self._address} has more than {self._max_answer:,} bytes: ask for less at a time, or "
-            "give the client a larger `max_answer`.",
+            f"The response of {self._address} has more than {self._max_answer:,} bytes: ask for less at a time, "
+            "or give the client a larger `max_answer`.",
             "too_long",
         )
 

@@ -1,6 +1,8 @@
-"""How numbers become a judgement: against bounds, or along a series, with the exceptions named."""
+"""How numbers become a judgement, and which outcomes are compared with one another."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -8,8 +10,14 @@ import numpy as np
 
 from ... import validation
 from ...errors import InvalidInput
+from ...online import SketchHash
+from ..datasets import find_protocol
+from ..jobs import Job
+from ..outcomes import Outcome
+from ..published import DATASET_NAMES, METHOD_NAMES, dataset_title
 
 _NAMED = 4  # how many exceptions are named before the rest is counted
+_SKETCH_BATCH = inspect.signature(SketchHash).parameters["batch_size"].default
 
 Judgement = tuple[bool, str]
 Values = dict[str, float]
@@ -74,3 +82,52 @@ def listed(names: Sequence[str], most: int = _NAMED) -> str:
     """
     rest = len(names) - most
     return "; ".join(names[:most]) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def pairs(
+    found: dict[Job, Outcome], methods: Sequence[str], theta: float = 0.0
+) -> Iterator[tuple[str, Outcome, Outcome]]:
+    """Yield label, fixed rate and trigger for each run with a threshold."""
+    for job, outcome in found.items():
+        if job.theta == theta and job.method in methods and whole_batches(job):
+            yield label(job), found[replace(job, theta=None)], outcome
+
+
+def groups(found: dict[Job, Outcome], same: Callable[[Job], Job]) -> Iterator[tuple[str, list[Outcome]]]:
+    """Yield the outcomes whose runs become the same."""
+    gathered: dict[Job, list[Outcome]] = {}
+    for job, outcome in found.items():
+        if not whole_batches(job):
+            continue
+        gathered.setdefault(same(job), []).append(outcome)
+    for job, group in gathered.items():
+        rule = ", fixed rate" if all(each.job.theta is None for each in group) else ""
+        yield label(job) + rule, group
+
+
+def whole_batches(job: Job) -> bool:
+    """Tell whether U is no less than a batch at the paper's sizes: SketchHash has no U below 50 (Tables 7 and 8).
+
+    Examples
+    --------
+    >>> [whole_batches(Job("online", "cifar10", "sketchhash", (), 32, every=every)) for every in (0.1, 0.5)]
+    [False, True]
+    """
+    if job.method != "sketchhash" or job.dataset not in DATASET_NAMES:
+        return True
+    batch_size = dict(job.parameters).get("batch_size", _SKETCH_BATCH)
+    return bool(job.every * find_protocol(job.dataset).interval >= batch_size)
+
+
+def label(job: Job) -> str:
+    """Return what a run is called, its usual settings left out.
+
+    Examples
+    --------
+    >>> label(Job("online", "cifar10", "okh", (), 64, theta=0.0, every=0.5))
+    'OKH on CIFAR-10, 64 bits, U x 0.5'
+    """
+    name = f"{METHOD_NAMES.get(job.method, job.method)} on {dataset_title(job.dataset)}"
+    name += "" if job.n_bits == 32 else f", {job.n_bits} bits"
+    name += "" if job.every == 1 else f", U x {job.every:g}"
+    return name + ("" if job.share == 1 else f", reservoir x {job.share:g}")

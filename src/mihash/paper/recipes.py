@@ -1,10 +1,16 @@
-"""How each method is trained in Setting 2, and what one run of it is called."""
+"""How a network is trained for each method in Setting 2 of Table 1 (Sec. 4.3.2).
 
-from collections.abc import Mapping, Sequence
+The paper fine-tunes a VGG-F that was trained on ImageNet; here a residual network starts from random weights: it
+is first trained for some epochs as a classifier on its codes, then with the hashing loss. Network, budget,
+augmentation and seed are the same for all methods, which differ in the loss, its learning rate, and how much of
+the budget the classifier has.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ...errors import InvalidInput, UnknownName
+from ..errors import UnknownName
 
 
 @dataclass(frozen=True)
@@ -61,53 +67,9 @@ class Recipe:
             raise UnknownName(f"There is no setting {unknown[0]!r}; known: {known}.")
         return replace(self, **arguments)
 
-    def changed(self, settings: Sequence[str]) -> "Recipe":
-        """Return the recipe with settings like ``learning_rate=0.1`` taken over.
-
-        Examples
-        --------
-        >>> RECIPES["dpsh"].changed(["width=8", "quantization=0.5"]).width
-        8
-        """
-        types = {field.name: field.type for field in fields(self)}
-        changes: dict[str, Any] = {}
-        for setting in settings:
-            name, _, text = setting.partition("=")
-            if name not in types:
-                raise UnknownName(f"There is no setting {name!r}; known: {', '.join(types)}.")
-            try:
-                changes[name] = text if types[name] is str else int(text) if types[name] is int else float(text)
-            except ValueError:
-                raise InvalidInput(f"`{name}` must be a number; got {text!r}.") from None
-        return replace(self, **changes)
-
 
 RECIPES = {
     "mihash": Recipe(learning_rate=0.2, warm_up_epochs=23, scale=3.0, n_bins=0.5),
     "dpsh": Recipe(learning_rate=0.2, quantization=0.1),
     "dtsh": Recipe(learning_rate=0.35, quantization=0.1, margin=0.25),
 }
-
-
-@dataclass(frozen=True)
-class Training:
-    """A method at a code length with a seed.
-
-    Examples
-    --------
-    >>> Training("mihash", 32, 0, RECIPES["mihash"]).name
-    'setting2-mihash-32-0'
-    """
-
-    method: str
-    n_bits: int
-    seed: int
-    recipe: Recipe
-    tag: str = ""
-    validate: bool = False
-
-    @property
-    def name(self) -> str:
-        """What its files are called."""
-        parts = ["setting2", self.method, str(self.n_bits), str(self.seed)]
-        return "-".join(parts + ["validation"] * self.validate + [self.tag] * bool(self.tag))

@@ -1,0 +1,340 @@
+"""Online runs compared: with and without the trigger, by theta, interval, method (Sec. 4.2, 4.3.1, App. C, D)."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import InvalidInput, MIHashError, NotReady
+from ...loop.online_hashing import OnlineHashing
+from ...online import learner_class
+from ...trigger import TriggerUpdate
+from ..definition import load_definition
+from ..jobs import Job
+from ..outcomes import SHARED_TIMES, Outcome, Study, timed_alone
+from ..published import METHOD_NAMES, dataset_title
+from .judgement import Judgement, bounded, falling, groups, label, listed, pairs, some, whole_batches
+
+_ROUNDING = 1e-9  # a bar is a quotient of the paper's numbers
+_MEASURES = {"final": "final mAP", "area": "AUC"}
+
+
+def reduction(study: Study, *, definitions: list[str], methods: list[str], over: str, above: float) -> Judgement:
+    """Check by how much the trigger reduces the updates."""
+    values = {
+        name: fixed.mean("updates") / triggered.mean("updates")
+        for name, fixed, triggered in pairs(study.outcomes(*definitions), methods)
+    }
+    return bounded(values, over, above=above, form="{:.1f}x")
+
+
+def area_change(
+    study: Study,
+    *,
+    definitions: list[str],
+    methods: list[str],
+    over: str,
+    above: float | None = None,
+    below: float | None = None,
+    datasets: list[str] | None = None,
+    theta: float = 0.0,
+    measure: str = "area",
+) -> Judgement:
+    """Check by how many per cent AUC, or another measure, is higher with the trigger."""
+    values = {
+        name: 100 * (triggered.mean(measure) / fixed.mean(measure) - 1)
+        for name, fixed, triggered in pairs(study.outcomes(*definitions), methods, theta)
+        if datasets is None or triggered.job.dataset in datasets
+    }
+    return bounded(values, over, above=above, below=below, form="{:+.1f} %")
+
+
+def steadier(study: Study, *, definition: str, methods: list[str]) -> Judgement:
+    """Check that curves with the trigger fall less, summed over all falls between two checkpoints."""
+    falls = {
+        name: (_fall(fixed), _fall(triggered))
+        for name, fixed, triggered in pairs(study.outcomes(definition), methods)
+    }
+    bad = [name for name, (fixed, triggered) in some(falls).items() if triggered >= fixed]
+    figures = listed([f"{name} {fixed:.3f} -> {after:.3f}" for name, (fixed, after) in falls.items()], 6)
+    return not bad, f"sum of the falls of mAP, fixed rate -> trigger: {figures}"
+
+
+def overhead(study: Study, *, definition: str, methods: list[str], below: float) -> Judgement:
+    """Check what the trigger adds, in per cent of the time of learning."""
+    values = {
+        name: 100 * triggered.mean("deciding_s") / triggered.mean("learning_s")
+        for name, _, triggered in pairs(_timed(study, definition), methods)
+    }
+    return bounded(values, "median", below=below, form="{:.1f} %")
+
+
+def overhead_order(study: Study, *, definition: str, more: list[str], less: str) -> Judgement:
+    """Check that the trigger adds more to some methods than to another, in seconds and as a share of learning."""
+    costs = {
+        triggered.job.method: (triggered.mean("deciding_s"), triggered.mean("learning_s"))
+        for _, _, triggered in pairs(_timed(study, definition), [*more, less])
+    }
+    shares = {method: 100 * added / learning for method, (added, learning) in costs.items()}
+    bad = [method for method in more if costs[method][0] <= costs[less][0] or shares[method] <= shares[less]]
+    figures = [
+        f"{METHOD_NAMES[method]} {costs[method][0]:.2f} s ({shares[method]:.0f} %)" for method in (*more, less)
+    ]
+    return not bad, f"added to learning: {listed(figures, len(figures))}"
+
+
+def reservoir(study: Study, *, definition: str, methods: list[str], percent: float, within: float) -> Judgement:
+    """Compare the size that is nearest to a share of the stream with the one nearest to its double."""
+    found = study.outcomes(definition)
+    sizes: dict[str, dict[float, Outcome]] = {}
+    for name, _, outcome in pairs(found, methods):
+        share = 100 * outcome.trials[0]["protocol"]["reservoir_size"] / outcome.trials[0]["examples"][-1]
+        sizes.setdefault(name.split(", reservoir")[0], {})[share] = outcome
+    values, shares = {}, (0.0, 0.0)
+    for name, by_share in sizes.items():
+        small = min(by_share, key=lambda share: abs(share - percent))
+        large = min((share for share in by_share if share > small), key=lambda share: abs(share - 2 * small))
+        shares = small, large
+        values[name] = 100 * (by_share[small].mean("area") / by_share[large].mean("area") - 1)
+    held, figures = bounded({name: abs(value) for name, value in values.items()}, "each", at_most=within)
+    return held, f"AUC with {shares[0]:.1f} % against {shares[1]:.1f} % of the stream, in %: {figures}"
+
+
+def reservoir_sizes(
+    study: Study, *, definition: str, methods: list[str], shares: list[float], against: float, within: float
+) -> Judgement:
+    """Compare AUC with a reservoir of some shares of the usual size with that of another share."""
+    found = {
+        (outcome.job.method, outcome.job.share): outcome
+        for _, _, outcome in pairs(study.outcomes(definition), methods)
+    }
+    values = {
+        label(found[method, share].job): 100
+        * abs(found[method, share].mean("area") / found[method, against].mean("area") - 1)
+        for method in methods
+        for share in shares
+    }
+    return bounded(values, "each", at_most=within, form="{:.1f} %")
+
+
+def _timed(study: Study, definition: str) -> dict[Job, Outcome]:
+    """Return outcomes whose times are those of one trigger alone."""
+    found = study.outcomes(definition)
+    defined = load_definition(definition)
+    if not timed_alone(defined, study.results, study.scale):
+        message = SHARED_TIMES.format(command=defined.command(study.results, study.scale))
+        raise NotReady(f"The times of {definition} do not say. {message}")
+    return found
+
+
+def _fall(outcome: Outcome) -> float:
+    """Return how much mAP falls between checkpoints, summed, in the mean over the trials."""
+    steps = np.diff(outcome.curves, axis=1)
+    return float(-np.minimum(steps, 0).sum(axis=1).mean())
+
+
+def theta_fewer(study: Study, *, definitions: list[str], noise_updates: float, noise_percent: float) -> Judgement:
+    """Check that updates do not rise with theta, but for noise."""
+    found = study.outcomes(*definitions)
+    series = {
+        name: [each.mean("updates") for each in sorted(group, key=_threshold)]
+        for name, group in groups(found, lambda job: replace(job, theta=None))
+    }
+    return falling(series, noise_updates, noise_percent, "theta grows")
+
+
+def theta_infinite(study: Study, *, definitions: list[str], forced: dict[str, int]) -> Judgement:
+    """Check that nothing but what is forced is updated at an infinite theta."""
+    counts = {
+        label(job): (outcome.mean("updates"), forced.get(job.method, 1))
+        for job, outcome in study.outcomes(*definitions).items()
+        if job.theta == np.inf
+    }
+    bad = [f"{name} {n:g}" for name, (n, most) in some(counts).items() if n > most or (most > 1 and n <= 1)]
+    more = [f"{name} {n:g}" for name, (n, most) in counts.items() if most > 1]
+    return not bad, f"{len(counts)} runs; forced: {listed(more)}" + (f"; not so: {listed(bad)}" if bad else "")
+
+
+def theta_low(study: Study, *, definitions: list[str], at_most: float, within: float) -> Judgement:
+    """Check that a low theta updates as often as the fixed rate does."""
+    found = study.outcomes(*definitions)
+    values = {
+        f"{label(job)} at {job.theta:g}": 100
+        * abs(outcome.mean("updates") / found[replace(job, theta=None)].mean("updates") - 1)
+        for job, outcome in found.items()
+        if job.theta is not None and job.theta <= at_most
+    }
+    return bounded(values, "each", at_most=within, form="{:.1f} %")
+
+
+def theta_default(study: Study, *, definitions: list[str], over: str, within: float) -> Judgement:
+    """Check how far AUC at theta = 0 is below the best of all thetas and the fixed rate."""
+    values = {}
+    for name, group in groups(study.outcomes(*definitions), lambda job: replace(job, theta=None)):
+        areas = {outcome.job.theta: outcome.mean("area") for outcome in group}
+        values[name] = 100 * (1 - areas[0.0] / max(areas.values()))
+    return bounded(values, over, at_most=within, form="{:.1f} %")
+
+
+def theta_larger(study: Study, *, definitions: list[str], loses_at_most: float, cases: int) -> Judgement:
+    """Count where some finite theta > 0 saves updates of theta = 0, and loses at most some per cent of its AUC."""
+    best: dict[str, str] = {}
+    others = []
+    for name, group in groups(study.outcomes(*definitions), lambda job: replace(job, theta=None)):
+        default = next(outcome for outcome in group if outcome.job.theta == 0)
+        least = (1 - loses_at_most / 100) * default.mean("area")
+        larger = [each for each in group if 0 < _threshold(each) < np.inf and each.mean("area") >= least]
+        fewest = min(larger, key=lambda each: each.mean("updates"), default=default)
+        if fewest.mean("updates") < default.mean("updates"):
+            best[name] = (
+                f"{name} {default.mean('updates'):.1f} -> {fewest.mean('updates'):.1f} at {fewest.job.theta:g}"
+            )
+        else:
+            others.append(name)
+    figures = f"{len(best)} of {len(best) + len(others)}: {listed(list(best.values()))}"
+    return len(best) >= cases, figures + (f"; not so: {listed(others)}" if others else "")
+
+
+def _threshold(outcome: Outcome) -> float:
+    """Return theta; the fixed rate is a theta of -inf."""
+    return -np.inf if outcome.job.theta is None else outcome.job.theta
+
+
+def interval_growth(
+    study: Study, *, definition: str, method: str, shortest: float, longest: float, at_most: float
+) -> Judgement:
+    """Check by how much updates with the trigger grow from the longest interval to the shortest."""
+    updates = {
+        job.every: outcome.mean("updates")
+        for job, outcome in study.outcomes(definition).items()
+        if job.method == method and job.theta is not None
+    }
+    growth = updates[shortest] / updates[longest]
+    return growth <= at_most, (
+        f"{updates[longest]:.1f} -> {updates[shortest]:.1f} updates, {growth:.1f}x while U shrinks "
+        f"{longest / shortest:g}x"
+    )
+
+
+def interval_growths(study: Study, *, definition: str, at_most: dict[str, float]) -> Judgement:
+    """Check by how much each method's updates grow from its longest interval to its shortest, each by a bar."""
+    bad, figures = [], []
+    found = study.outcomes(definition)
+    for name, group in groups(found, lambda job: replace(job, every=1.0)):
+        method = group[0].job.method
+        if group[0].job.theta is None or method not in at_most:
+            continue
+        short, *_, long = sorted(group, key=lambda outcome: outcome.job.every)
+        growth = short.mean("updates") / long.mean("updates")
+        times = long.job.every / short.job.every
+        figures.append(f"{name} {growth:.1f}x while U shrinks {times:g}x (the paper: {at_most[method]:.1f}x)")
+        if growth > at_most[method] + _ROUNDING:
+            bad.append(name)
+    missing = len(at_most) - len(figures)
+    if missing:
+        raise InvalidInput(f"`at_most` must name methods of {definition}; {missing} of them are not in it.")
+    return not bad, listed(figures, len(figures)) + (f"; not so: {listed(bad)}" if bad else "")
+
+
+def interval_more(
+    study: Study, *, definitions: list[str], noise_updates: float, noise_percent: float
+) -> Judgement:
+    """Check that updates do not rise with the interval, but for noise."""
+    series = {
+        name: [each.mean("updates") for each in sorted(group, key=lambda outcome: outcome.job.every)]
+        for name, group in groups(study.outcomes(*definitions), lambda job: replace(job, every=1.0))
+    }
+    return falling(series, noise_updates, noise_percent, "U grows")
+
+
+def spread(
+    study: Study, *, definitions: list[str], measure: str, below: float, below_at_smoke: float
+) -> Judgement:
+    """Check the standard deviation over the trials."""
+    values = {
+        label(job) + (", fixed rate" if job.theta is None else ""): outcome.spread(measure)
+        for job, outcome in study.outcomes(*definitions).items()
+        if whole_batches(job)
+    }
+    bound = below_at_smoke if study.scale == "smoke" else below
+    return bounded(values, "each", below=bound, form="{:.4f}")
+
+
+def first(study: Study, *, definition: str, method: str, among: list[str], measures: list[str]) -> Judgement:
+    """Check that a method is before all others on each data set, in each measure."""
+    found = study.outcomes(definition)
+    bad, figures = [], []
+    for dataset in _datasets(found):
+        for measure in measures:
+            scores = {
+                job.method: outcome.mean(measure)
+                for job, outcome in found.items()
+                if job.dataset == dataset and job.theta is not None and job.method in (method, *among)
+            }
+            own = scores.pop(method)
+            second = max(scores, key=scores.__getitem__)
+            figures.append(
+                f"{dataset_title(dataset)} {_MEASURES[measure]} {own:.3f}, then {METHOD_NAMES[second]} "
+                f"{scores[second]:.3f}"
+            )
+            if own <= scores[second]:
+                bad.append(dataset)
+    return not bad, listed(figures, len(figures))
+
+
+def rising(study: Study, *, definitions: list[str], method: str) -> Judgement:
+    """Check that the last quarter of a curve lies above its third."""
+    values = {}
+    for job, outcome in study.outcomes(*definitions).items():
+        if job.method == method and job.theta is not None:
+            third, last = np.array_split(outcome.curves.mean(axis=0), 4)[2:]
+            values[label(job)] = float(last.mean() - third.mean())
+    return bounded(values, "each", above=0, form="{:+.4f}")
+
+
+def longer_codes(study: Study, *, shorter: str, longer: str, methods: list[str]) -> Judgement:
+    """Check that the final mAP is higher with longer codes."""
+    short, long = ({_key(job): each for job, each in study.outcomes(name).items()} for name in (shorter, longer))
+    values = {
+        label(outcome.job): long[key].mean("final") - outcome.mean("final")
+        for key, outcome in short.items()
+        if outcome.job.method in methods and outcome.job.theta is not None
+    }
+    return bounded(values, "each", above=0, form="{:+.3f}")
+
+
+def alike(study: Study, *, definition: str, dataset: str, methods: list[str], within: float) -> Judgement:
+    """Check that methods differ by at most some per cent of the best."""
+    scores = {
+        METHOD_NAMES[job.method]: outcome.mean("area")
+        for job, outcome in study.outcomes(definition).items()
+        if job.dataset == dataset and job.method in methods and job.theta is not None
+    }
+    gap = 100 * (1 - min(some(scores).values()) / max(scores.values()))
+    figures = ", ".join(f"{name} {score:.3f}" for name, score in scores.items())
+    return gap <= within, f"AUC {figures}: {gap:.1f} % apart"
+
+
+def needs_labels(study: Study, *, method: str, definition: str, dataset: str) -> Judgement:  # noqa: ARG001 -- the class says it, not the results
+    """Check that a method refuses a stream without labels, and is not run where there are none."""
+    jobs = [job for job in load_definition(definition).jobs() if job.dataset == dataset]
+    own = sum(job.method == method for job in jobs)
+    X = np.random.default_rng(0).standard_normal((20, 4))
+    try:
+        OnlineHashing(learner_class(method)(4, seed=0), TriggerUpdate(), 10).feed(X)
+    except MIHashError as error:
+        refused = "label" in str(error)
+    else:
+        refused = False
+    return refused and own == 0, (
+        f"{METHOD_NAMES[method]} {'refuses' if refused else 'takes'} a stream without labels, and {own} of the "
+        f"{len(jobs)} runs of {definition} on {dataset_title(dataset)} are its."
+    )
+
+
+def _key(job: Job) -> tuple[Any, ...]:
+    return (job.dataset, job.method, job.theta, job.every, job.share)
+
+
+def _datasets(found: dict[Job, Outcome]) -> list[str]:
+    return list(dict.fromkeys(job.dataset for job in found))
