@@ -315,9 +315,8 @@ def test_a_layout_of_0_1_continues_to_the_same_bits(n, tmp_path):
     system.feed(X[:n], y[:n])
     system.save(tmp_path / "loop")
     found = state.read(tmp_path / "loop")
-    earlier = {name: found["loop"][name] for name in ("learning", "gauge")}
-    earlier |= {name: found[name] for name in ("trigger", "table", "updates")}
-    earlier["snapshot"] = found["loop"]["accepted"]
+    earlier = {name: found[name] for name in ("learning", "gauge", "trigger", "table", "updates")}
+    earlier["snapshot"] = found["accepted"]
     earlier["history"] = [[check.seen, asdict(check.decision)] for check in system.history()[1:]]
     state.write(tmp_path / "earlier", earlier)
     again = mihash.OnlineHashing.load(tmp_path / "earlier")

@@ -240,7 +240,7 @@ def test_forced_updates():
         never = mihash.OnlineHashing(SketchHash(8), mihash.TriggerUpdate(INFINITE, interval), reservoir_size=100)
         never.feed(X, y)
         assert never.updates == 1 + 4
-        assert [check.seen for check in never.history if check.decision.update] == [50, 100, 150, 200]
+        assert [check.seen for check in never.history() if check.accepted] == [0, 50, 100, 150, 200]
     short = mihash.OnlineHashing(
         SketchHash(8, sketch_size=100), mihash.TriggerUpdate(INFINITE), reservoir_size=100
     )

@@ -119,7 +119,7 @@ class History:
 
     def begin(self, mapping: HashMapping) -> None:
         """Let an empty index begin with a mapping that was learned elsewhere, and store that."""
-        self.loop.begin(mapping)
+        self.loop.learner.give(mapping)
         with self._table.database.write() as connection:
             self.checkpoint(connection)
 

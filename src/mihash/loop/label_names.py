@@ -51,19 +51,20 @@ class LabelNames:
         self._found = {}, self._are_names
         if y is None:
             return None
-        raw = _strings(y)
-        are_names = raw is not None
+        labels = _strings(y)
+        are_names = labels is not None
         if self._are_names not in (None, are_names):
             expected, got = _KINDS[not are_names], _KINDS[are_names]
             raise InvalidInput(f"`y` must be {expected}, as all labels before; got {got}.")
         new: dict[str, int] = {}
         self._found = new, are_names
-        if raw is None:
+        if labels is None:
             return y
-        n, known = len(self._numbers), self._numbers
-        return np.array(
-            [known[name] if name in known else new.setdefault(name, n + len(new)) for name in raw], dtype=np.int64
-        )
+        known = self._numbers
+        for name in labels:
+            if name not in known and name not in new:
+                new[name] = len(known) + len(new)
+        return np.array([new[name] if name in new else known[name] for name in labels], dtype=np.int64)
 
     def keep(self) -> None:
         """Keep the names, and the kind, of the labels that were last given to `codes`."""
@@ -83,18 +84,15 @@ class LabelNames:
 
 def _strings(y: ArrayLike) -> list[str] | None:
     """Return labels as a list if they are strings, None if they are not; refuse a mixture."""
-    listed = isinstance(y, list | tuple)
-    raw: Any = y if listed else validation.array("y", y)
-    if not listed and raw.dtype.kind not in "UTO":
-        return None
-    if not listed:
-        if raw.ndim == 2 and raw.shape[1] == 1:  # a column, as `validation.labels` takes it
-            raw = raw[:, 0]
-        raw = raw.tolist()
-    are_strings = [isinstance(each, str) for each in raw]
+    labels: Any = y if isinstance(y, list | tuple) else validation.array("y", y)
+    if isinstance(labels, np.ndarray):
+        if labels.dtype.kind not in "UTO" or labels.shape[:1] != (labels.size,):
+            return None
+        labels = labels.ravel().tolist()  # also of a column
+    are_strings = [isinstance(label, str) for label in labels]
     if not any(are_strings):
         return None
     if not all(are_strings):
         wrong = are_strings.index(False)
-        raise InvalidInput(f"`y` must be all strings or all integers; row {wrong} has {raw[wrong]!r:.80}.")
-    return list(map(str, raw))
+        raise InvalidInput(f"`y` must be all strings or all integers; row {wrong} has {labels[wrong]!r:.80}.")
+    return list(labels)

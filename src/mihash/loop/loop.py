@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import nan
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput, MIHashError, NotReady
+from ..errors import MIHashError, NotReady
 from ..kernels import one_thread
 from ..mapping import HashMapping, NormalizedMapping, mapping_from_state
-from ..online import ExternalMapping, OnlineLearner, Refit
+from ..online import OnlineLearner
 from ..reservoir import Reservoir, same_kind
 from ..state import State
 from ..trigger import Decision, Trigger
@@ -30,7 +29,7 @@ from .decisions import Check, decide
 from .distances import Distances, reservoir_distances
 from .normalization import N_EXAMPLES, Normalization, fit_normalization
 from .quality import SampleQuality
-from .row_queue import Labels, RowQueue, Vectors
+from .row_queue import Labels, RowQueue, Rows, Vectors
 
 Notify = Callable[[Check, HashMapping | None, int], None]
 """Takes a check, the mapping that it accepted or None, and the position of the trigger."""
@@ -123,7 +122,6 @@ class Loop:
         self._checked = 0  # checks up to this example are made
         self._offset = 0  # examples that are not in the reservoir's count: before a restart, or dropped
         self._log: dict[int, tuple[Check, HashMapping | None]] = {}
-        self._peeked: tuple[int, HashMapping] | None = None
 
     @property
     def seen(self) -> int:
@@ -143,7 +141,7 @@ class Loop:
     @property
     def trouble(self) -> str | None:
         """Why nothing is being learned: learning has failed, or a batch method refuses the sample; or None."""
-        return self.failure or (self.learner.refusal if isinstance(self.learner, Refit) else None)
+        return self.failure or self.learner.refusal
 
     @property
     def current(self) -> HashMapping:
@@ -153,11 +151,7 @@ class Loop:
     def _current(self) -> HashMapping:
         if self.failure is not None and self.accepted is not None:
             return self.accepted
-        if not self._n_ready():
-            return self.learner.mapping
-        if self._peeked is None or self._peeked[0] != self.seen:
-            self._peeked = self.seen, self._at(self._n_ready())[0]
-        return self._peeked[1]
+        return self._at(self._n_ready())[0]
 
     # Learning
 
@@ -165,7 +159,7 @@ class Loop:
         """Return examples in the form that `feed` takes, or raise; nothing changes."""
         vectors, labels = self.reservoir.check(X, y, self.learner.n_features or n_features)
         if self.queue.first is not None:
-            same_kind("y", labels, self.queue.first[1])
+            same_kind("y", labels, self.queue.first.labels)
         self.learner.check(labels)
         return vectors, labels
 
@@ -176,9 +170,9 @@ class Loop:
         self.learn(notify=notify)
 
     def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
-        """Queue checked examples for `learn`; ``last`` is the number of the last row, by default counted on."""
-        normalized = vectors if self.normalization is None else self.normalization.apply(vectors)
-        self.queue.put(normalized, labels, last)
+        """Queue copies of checked examples for `learn`; ``last`` is the number of the last row in a store."""
+        copies = vectors.copy() if self.normalization is None else self.normalization.apply(vectors)
+        self.queue.put(copies, None if labels is None else labels.copy(), last)
 
     def start(self, n_features: int, notify: Notify = _ignore) -> None:
         """Make the first mapping and accept it, unless that is done."""
@@ -189,30 +183,22 @@ class Loop:
     def learn(self, n: int | None = None, notify: Notify = _ignore) -> None:
         """Learn from the next n rows of the queue, by default from all, and make the checks that are due."""
         if self.queue.first is not None:
-            self.start(self.queue.first[0].shape[1], notify)
+            self.start(self.queue.first.vectors.shape[1], notify)
         self.queue.take(n)
         if self.failure is not None:
             self.queue.drop(self.queue.due)
             return
-        try:
-            if self.metric is None or self.normalization is not None or self._fit_normalization(notify):
-                while self._next() <= self.reservoir.seen + self.queue.due and self.failure is None:
-                    self._step(self._next(), notify)
-        finally:
-            self.queue.own()
+        if self.metric is not None and self.normalization is None and self.queue.due >= N_EXAMPLES:
+            self._normalize(notify)
+        while self._next() <= self.reservoir.seen + self._n_ready():
+            self._step(self._next(), notify)
 
-    def _fit_normalization(self, notify: Notify) -> bool:
-        """Normalise with the first examples, once they are enough; return whether they are."""
-        if self.queue.due < N_EXAMPLES:
-            return False
-        with self._failing():
-            assert self.metric is not None
-            self.normalization = fit_normalization(self.queue.head(N_EXAMPLES)[0], self.metric)
-        if self.normalization is None:
-            return False
+    def _normalize(self, notify: Notify) -> None:
+        """Fit the normalisation to the first examples, and normalise all that wait."""
+        assert self.metric is not None
+        self.normalization = fit_normalization(self.queue.head(N_EXAMPLES).vectors, self.metric)
         self._accept_all("normalization", f"the first {N_EXAMPLES} examples give the features' centre", notify)
         self.queue.convert(self.normalization.apply)
-        return True
 
     def _next(self) -> int:
         """Return the next example count at which a block ends or a check is due."""
@@ -225,7 +211,7 @@ class Loop:
         with self._failing():
             if at == self.reservoir.seen + block:
                 forced = self.reservoir.seen < self.learner.forced_until
-                _learn(self.learner, self.reservoir, *self.queue.head(block))
+                _learn(self.learner, self.reservoir, self.queue.head(block))
                 self.queue.drop(block)
             due = [
                 position
@@ -251,7 +237,7 @@ class Loop:
         learner, reservoir = self.learner, self.reservoir
         if n:
             learner, reservoir = learner.copy(), reservoir.copy()
-            _learn(learner, reservoir, *self.queue.head(n))
+            _learn(learner, reservoir, self.queue.head(n))
         return learner.mapping, reservoir
 
     @contextmanager
@@ -263,13 +249,14 @@ class Loop:
             if self.raises or isinstance(error, MemoryError):
                 raise
             known = isinstance(error, MIHashError)
-            self.failure = str(error) if known else f"{self.learner.name} raised {type(error).__name__}: {error}"
-            self._drop_due()
+            self._stop(str(error) if known else f"{self.learner.name} raised {type(error).__name__}: {error}")
 
-    def _drop_due(self) -> None:
-        """Forget rows that are never learned from; they stay counted."""
-        self._offset += self.queue.due
-        self.queue.drop(self.queue.due)
+    def _stop(self, failure: str | None) -> None:
+        """Stop learning, if there is a failure; rows that are due stay counted, and are not learned from."""
+        self.failure = failure
+        if failure is not None:
+            self._offset += self.queue.due
+            self.queue.drop(self.queue.due)
 
     # Decisions
 
@@ -277,29 +264,15 @@ class Loop:
         """Accept the current mapping now."""
         return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
 
-    def begin(self, mapping: HashMapping) -> None:
-        """Take a mapping that was learned elsewhere, which is accepted with the first example."""
-        self._external().give(mapping)
-
     def offer(self, mapping: HashMapping, force: bool = False, notify: Notify = _ignore) -> Check:
         """Take a mapping that was learned elsewhere as the current one; the trigger decides if it is accepted."""
-        learner = self._external()
         if self.accepted is None:
             raise NotReady("There is nothing to compare on: add vectors first.")
-        learner.give(mapping)
+        self.learner.give(mapping)
         if force:
             return self.request("it was given, and asked for", notify)
-        self._peeked = None
         current, reservoir = self._at(self._n_ready())
         return self._decided("offer", self.seen, self._ask(current, reservoir), current, notify)
-
-    def _external(self) -> ExternalMapping:
-        if not isinstance(self.learner, ExternalMapping):
-            raise InvalidInput(
-                f"This index learns its mapping with {self.learner.name}. Only an index that was made with "
-                "`mapping=` takes others."
-            )
-        return self.learner
 
     def _ask(
         self, mapping: HashMapping, reservoir: Reservoir, position: int = 0, forced: bool = False
@@ -386,7 +359,7 @@ class Loop:
 
     def state(self) -> State:
         """Return everything that `restore` needs, but for rows that were left for later."""
-        due = dict(zip("Xy", self.queue.head(self.queue.due), strict=True)) if self.queue.due else None
+        due = dict(zip("Xy", self.queue.head(self.queue.due)[:2], strict=True)) if self.queue.due else None
         waiting = self._n_ready() > 0
         return {
             "learning": {
@@ -413,20 +386,19 @@ class Loop:
         self._checked = learning["looked"]
         self.normalization = None if normalization is None else Normalization(**normalization)
         self.branches[0].accepted = None if accepted is None else mapping_from_state(accepted)
-        self.branches[0].n_checks, self.failure = state["n_events"], state["failure"]
+        self.branches[0].n_checks = state["n_events"]
         self._offset = state.get("before", 0)  # not in checkpoints of mihash 0.1
         self.queue = RowQueue()
         for rows in (learning["waiting"], state["early"]):
             if rows is not None:
                 self.queue.put(rows["X"], rows["y"])
         self.queue.take()
-        if self.failure is not None:
-            self._drop_due()
+        self._stop(state["failure"])
 
 
-def _learn(learner: OnlineLearner, reservoir: Reservoir, X: NDArray[np.float32], y: NDArray[Any] | None) -> None:
+def _learn(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None:
     """Move a learner and its reservoir by one block."""
-    slots = reservoir.plan(len(X))
+    slots = reservoir.plan(len(rows.vectors))
     with one_thread():
-        learner.learn(X, y, reservoir, slots)
-        reservoir.apply(X, y, slots)
+        learner.learn(rows.vectors, rows.labels, reservoir, slots)
+        reservoir.apply(rows.vectors, rows.labels, slots)

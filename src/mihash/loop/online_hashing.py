@@ -196,13 +196,11 @@ class OnlineHashing:
         kind = None if self.trigger is None else type(self.trigger).__name__
         if kind is not None and kind not in _TRIGGERS:
             raise InvalidInput(f"Only {', '.join(_TRIGGERS)} can be saved; the trigger is a {kind}.")
-        state = {
-            "loop": self._loop.state(),
+        state = self._loop.state() | {
             "names": self._names.state(),
             "trigger": None if kind is None else {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
             "table": table(),
             "updates": self.updates,
-            "version": self._version,
             "history": [dict(check) for check in self._history],
         }
         saved.write(path, state)
@@ -220,20 +218,21 @@ class OnlineHashing:
 
     @classmethod
     def _from_state(cls, state: State, learner: OnlineLearner | None) -> Self:
-        state = state if "loop" in state else _from_0_1(state)
-        loop, trigger = state["loop"], state["trigger"]
+        if "accepted" not in state:
+            state = _from_0_1(state)
+        learning, trigger = state["learning"], state["trigger"]
         if learner is None:  # for a class of one's own, the error names the known ones and `load` takes a learner
-            saved_learner = loop["learning"]["learner"]
-            learner = learner_class(saved_learner["name"])(**saved_learner["parameters"])
+            learner = learner_class(learning["learner"]["name"])(**learning["learner"]["parameters"])
         table = MemoryTable()
         table.restore(state["table"])
         if trigger is not None:
             trigger = _TRIGGERS[trigger["kind"]](**{name: trigger[name] for name in trigger if name != "kind"})
-        system = cls(learner, trigger, loop["learning"]["reservoir"]["size"], table)
-        system._loop.restore(loop)
+        system = cls(learner, trigger, learning["reservoir"]["size"], table)
+        system._loop.restore(state)
         system._names.restore(state["names"])
-        system._updates, system._version = state["updates"], state["version"]
+        system._updates = state["updates"]
         system._history.extend(Check(**check) for check in state["history"])
+        system._version = max((check.number for check in system._history if check.accepted), default=-1)
         return system
 
     def __getattr__(self, name: str) -> Any:
@@ -249,17 +248,9 @@ class OnlineHashing:
 
 def _from_0_1(state: State) -> State:
     """Return the state in a file of mihash 0.1 as of today; it has no names, and no check for the start."""
-    checks = [Check.of(0, "start", 0, Decision(True, nan, "the first mapping"))] if state["snapshot"] else []
-    for seen, decision in state["history"]:
-        checks.append(Check.of(len(checks), "trigger", seen, Decision(**decision)))
-    rest = {"normalization": None, "early": None, "failure": None, "before": 0}
-    loop = {"accepted": state["snapshot"], "n_events": len(checks), **rest}
-    return {
-        "loop": loop | {"learning": state["learning"], "gauge": state["gauge"]},
-        "names": LabelNames().state(),
-        "trigger": state["trigger"],
-        "table": state["table"],
-        "updates": state["updates"],
-        "version": max((check.number for check in checks if check.accepted), default=-1),
-        "history": [dict(check) for check in checks],
-    }
+    decided = [] if state["snapshot"] is None else [("start", 0, Decision(True, nan, "the first mapping"))]
+    decided += [("trigger", seen, Decision(**decision)) for seen, decision in state["history"]]
+    checks = [dict(Check.of(number, *each)) for number, each in enumerate(decided)]
+    nothing = dict.fromkeys(("normalization", "early", "failure"))
+    found = {"accepted": state["snapshot"], "n_events": len(checks), "history": checks}
+    return state | nothing | found | {"names": LabelNames().state()}

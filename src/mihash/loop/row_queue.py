@@ -11,22 +11,18 @@ Labels = NDArray[Any] | None
 Vectors = NDArray[np.float32]
 
 
-class _Rows(NamedTuple):
-    """Rows that were put into the queue together.
-
-    ``last`` is the number of the last row. ``owned`` is False while the arrays may be the caller's.
-    """
+class Rows(NamedTuple):
+    """Vectors (n, d), their labels, and the number of the last row."""
 
     vectors: Vectors
     labels: Labels
     last: int
-    owned: bool
 
-    def split(self, n: int) -> "tuple[_Rows, _Rows]":
+    def split(self, n: int) -> "tuple[Rows, Rows]":
         """Return the first n rows and the others."""
-        labels = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
-        rest = self._replace(vectors=self.vectors[n:], labels=labels[1])
-        return _Rows(self.vectors[:n], labels[0], self.last - len(rest.vectors), self.owned), rest
+        head, tail = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
+        rest = Rows(self.vectors[n:], tail, self.last)
+        return Rows(self.vectors[:n], head, self.last - len(rest.vectors)), rest
 
 
 class RowQueue:
@@ -52,74 +48,57 @@ class RowQueue:
     >>> queue.due, queue.later, queue.through
     (6, 4, 5)
     >>> queue.drop(4)
-    >>> queue.head(2)[0].ravel().tolist()
+    >>> queue.head(2).vectors.ravel().tolist()
     [4.0, 5.0]
     """
 
     def __init__(self) -> None:
-        self._parts: deque[_Rows] = deque()
+        self._parts: deque[Rows] = deque()
         self.due = self.later = 0
         self.through = -1
 
     @property
-    def first(self) -> tuple[Vectors, Labels] | None:
+    def first(self) -> Rows | None:
         """The oldest rows, None where the queue is empty."""
-        return self._parts[0][:2] if self._parts else None
+        return self._parts[0] if self._parts else None
 
     def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
         """Append rows for later; ``last`` is the number of the last one, by default counted on."""
         if len(vectors):
-            if last is None:
-                last = (self._parts[-1].last if self._parts else self.through) + len(vectors)
-            self._parts.append(_Rows(vectors, labels, last, owned=False))
+            before = self._parts[-1].last if self._parts else self.through
+            self._parts.append(Rows(vectors, labels, before + len(vectors) if last is None else last))
             self.later += len(vectors)
 
     def take(self, n: int | None = None) -> None:
         """Let the next n rows become due; by default all."""
         n = self.later if n is None else min(n, self.later)
         self.due, self.later = self.due + n, self.later - n
-        end = self.due
-        for part in self._parts if n else ():
-            if end <= len(part.vectors):
-                self.through = part.last - len(part.vectors) + end
-                return
-            end -= len(part.vectors)
+        if n:
+            self.through = self.head(self.due).last
 
-    def head(self, n: int) -> tuple[Vectors, Labels]:
+    def head(self, n: int) -> Rows:
         """Return the first n rows."""
-        if len(self._parts[0].vectors) < n:
-            pieces, missing = [], n
-            while missing:
-                piece, rest = self._parts.popleft().split(missing)
-                if len(rest.vectors):
-                    self._parts.appendleft(rest)
-                pieces.append(piece)
-                missing -= len(piece.vectors)
-            vectors = np.concatenate([piece.vectors for piece in pieces])
-            labels = None if pieces[0].labels is None else np.concatenate([piece.labels for piece in pieces])
-            self._parts.appendleft(_Rows(vectors, labels, pieces[-1].last, owned=True))
-        return self._parts[0].split(n)[0][:2]
+        pieces: list[Rows] = []
+        while n:
+            piece, rest = self._parts.popleft().split(n)
+            if len(rest.vectors):
+                self._parts.appendleft(rest)
+            pieces.append(piece)
+            n -= len(piece.vectors)
+        vectors, labels, lasts = zip(*pieces, strict=True)
+        if len(pieces) > 1:
+            joined = None if labels[0] is None else np.concatenate(labels)
+            pieces = [Rows(np.concatenate(vectors), joined, lasts[-1])]
+        self._parts.appendleft(pieces[0])
+        return pieces[0]
 
     def drop(self, n: int) -> None:
         """Remove the first n rows, which are due."""
-        self.due -= n
-        while n:
-            dropped, rest = self._parts.popleft().split(n)
-            if len(rest.vectors):
-                self._parts.appendleft(rest)
-            n -= len(dropped.vectors)
+        if n:
+            self.head(n)
+            self._parts.popleft()
+            self.due -= n
 
     def convert(self, function: Callable[[Vectors], Vectors]) -> None:
         """Replace all vectors by a function of them."""
         self._parts = deque(part._replace(vectors=function(part.vectors)) for part in self._parts)
-
-    def own(self) -> None:
-        """Copy rows that may be in the caller's arrays, which the caller may use again."""
-        self._parts = deque(
-            part if part.owned else _Rows(part.vectors.copy(), _copy(part.labels), part.last, owned=True)
-            for part in self._parts
-        )
-
-
-def _copy(labels: Labels) -> Labels:
-    return None if labels is None else labels.copy()

@@ -52,6 +52,7 @@ class OnlineLearner(ABC):
     needs_labels: bool = False
     block_size: int = 100
     forced_until: int = 0  # until so many examples, the table is updated after every block (App. D.2)
+    refusal: str | None = None  # why a method that is fitted to the sample could not learn from the last one
     learned_names: ClassVar[tuple[str, ...]] = ("W",)
 
     def __init__(self, n_bits: int, seed: int) -> None:
@@ -78,6 +79,13 @@ class OnlineLearner(ABC):
         """Raise `InvalidInput` if the method needs labels and there are none."""
         if self.needs_labels and y is None:
             raise InvalidInput(f"{type(self).__name__} learns from class labels: give `y` with the examples.")
+
+    def give(self, mapping: HashMapping) -> None:  # noqa: ARG002 -- `ExternalMapping` takes it
+        """Take a mapping that was learned elsewhere; a method that learns its own refuses."""
+        raise InvalidInput(
+            f"This index learns its mapping with {self.name}. Only an index that was made with `mapping=` takes "
+            "others."
+        )
 
     @property
     def mapping(self) -> HashMapping:

@@ -75,7 +75,7 @@ class Refit(OnlineLearner):
         self.options = _plain(options)
         self.block_size = min(self.every, _BLOCK)
         self.needs_labels = self._make().needs_labels
-        self.refusal: str | None = None
+        self.refusal = None
 
     def begin(self, n_features: int) -> None:
         """Start with random hyperplanes."""
