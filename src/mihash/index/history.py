@@ -86,13 +86,13 @@ class History:
         self.seen, self.behind = self._loop.seen, self._loop.queue.later
 
     def put(self, vectors: NDArray[np.float32], labels: NDArray[Any] | None) -> None:
-        """Queue the newest stored rows for `learn`; after a crash they are read from the disk.
+        """Queue the newest stored rows for `learn`; in an index with labels, rows without are not learned from.
 
-        In an index with labels, rows without are not learned from.
+        Where the loop was not read, it reads them from the disk.
         """
-        if labels is not None or self._table.label_kind is None:
-            self.loop.put(vectors, labels, self._table.last)
-            self.behind = self.loop.queue.later
+        if self._loop is not None and (labels is not None or self._table.label_kind is None):
+            self._loop.put(vectors, labels, self._table.last)
+            self.behind = self._loop.queue.later
 
     def learn(self, n: int | None = None, accepted: Callable[[], None] = lambda: None) -> None:
         """Learn from the next n rows of the queue, by default from all; call ``accepted`` for each new version."""
@@ -144,19 +144,16 @@ class History:
     def flush(self) -> None:
         """Store decisions that are only in memory; after a crash before that, a replay makes them again."""
         with self._lock:
-            written = list(self._pending)
-            if written:
+            if self._pending:
                 with self._table.database.write() as connection:
-                    self._write(connection, written)
-                del self._pending[: len(written)]  # others may have come meanwhile
+                    n = self._write(connection)
+                del self._pending[:n]
 
     def checkpoint(self, connection: sqlite3.Connection, kept: int = _KEPT) -> None:
         """Store the state of the loop inside a transaction, so that a replay begins here; keep the newest ones."""
         if self._loop is None:
             return
-        written = list(self._pending)
-        self._write(connection, written)
-        del self._pending[: len(written)]
+        del self._pending[: self._write(connection)]
         self._table.store_codes(connection)
         through = self._through
         if through >= 0 or self._loop.learner.n_features is not None:
@@ -216,9 +213,11 @@ class History:
                     raise CorruptStore(f"The checkpoint at row {through} is damaged: {error}") from error
         return len(states)
 
-    def _write(self, connection: sqlite3.Connection, checks: list[tuple[Check, HashMapping | None]]) -> None:
+    def _write(self, connection: sqlite3.Connection) -> int:
+        """Write the pending decisions that are not stored, and return how many were pending."""
         (known,) = connection.execute("SELECT coalesce(max(number), -1) FROM decision").fetchone()
-        for check, mapping in checks:
+        pending = list(self._pending)  # others may come meanwhile
+        for check, mapping in pending:
             if check.number <= known:
                 continue
             values = [check[name] for name in _STORED]
@@ -226,6 +225,7 @@ class History:
             seal_rows(connection, "decision", [check.number])
             if mapping is not None:
                 propose(connection, check.number, mapping)
+        return len(pending)
 
     def _restored(self) -> Loop:
         """Return the loop of the newest checkpoint that can be read; without one it begins at the first row."""

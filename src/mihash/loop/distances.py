@@ -3,16 +3,16 @@
 Quality is the mutual information between the two (Eq. 6); these are what a person looks at.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..information import distance_counts, mean_information
 from ..mapping import HashMapping, NormalizedMapping
-from ..neighbors import SameLabel
 from ..reservoir import Reservoir
 from .normalization import Normalization
+from .quality import sample_neighbors
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def reservoir_distances(
     if len(reservoir) < 2:
         nothing = np.zeros(n_bits + 1)
         return Distances(n_bits, nothing, nothing, 0.0, len(reservoir))
-    counts = distance_counts(_codes(reservoir, mapping, normalization), _neighbors(reservoir), n_bits)
+    counts = distance_counts(_codes(reservoir, mapping, normalization), sample_neighbors(reservoir), n_bits)
     others, neighbors = (_mean_share(part) for part in np.split(counts, 2, axis=1))
     return Distances(n_bits, neighbors, others, mean_information(counts), len(reservoir))
 
@@ -88,15 +88,6 @@ def _codes(reservoir: Reservoir, mapping: HashMapping, normalization: Normalizat
 def _is_of(mapping: NormalizedMapping, normalization: Normalization) -> bool:
     same = np.array_equal(mapping.mean, normalization.mean) and mapping.unit == normalization.unit
     return bool(same and mapping.gain[0] == np.float32(normalization.gain))
-
-
-def _neighbors(reservoir: Reservoir) -> NDArray[Any]:
-    rule, X, y = reservoir.neighborhood, reservoir.X, reservoir.y
-    if rule is None:
-        return np.zeros((len(X), len(X)), dtype=np.bool_)
-    if isinstance(rule, SameLabel) and y is not None:
-        return y
-    return rule.between(X, y, X, y)
 
 
 def _mean_share(counts: NDArray[np.int32]) -> Floats:

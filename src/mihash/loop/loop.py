@@ -12,7 +12,7 @@ again. So an index also continues where it was on another processor, where learn
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import nan
 
 import numpy as np
@@ -190,8 +190,8 @@ class Loop:
             return
         if self.metric is not None and self.normalization is None and self.queue.due >= N_EXAMPLES:
             self._normalize(notify)
-        while self._next() <= self.reservoir.seen + self._n_ready():
-            self._step(self._next(), notify)
+        while self.failure is None and (at := self._next()) <= self.reservoir.seen + self._n_ready():
+            self._step(at, notify)
 
     def _normalize(self, notify: Notify) -> None:
         """Fit the normalisation to the first examples, and normalise all that wait."""
@@ -207,7 +207,7 @@ class Loop:
 
     def _step(self, at: int, notify: Notify) -> None:
         """Learn the block that ends at an example count, if one does, and make the checks that are due there."""
-        forced, block, due = False, self.learner.block_size, list[int]()
+        forced, block, decisions = False, self.learner.block_size, list[tuple[int, Decision]]()
         with self._failing():
             if at == self.reservoir.seen + block:
                 forced = self.reservoir.seen < self.learner.forced_until
@@ -220,11 +220,8 @@ class Loop:
             ]
             if due:
                 mapping, reservoir = self._at(at - self.reservoir.seen)
-        for position in due if self.failure is None else ():
-            with self._failing():
-                decision = self._ask(mapping, reservoir, position, forced)
-            if self.failure is not None:
-                return
+                decisions = [(position, self._ask(mapping, reservoir, position, forced)) for position in due]
+        for position, decision in decisions:
             self._decided("trigger", self._offset + at, decision, mapping, notify, position)
         self._checked = at
 
@@ -369,7 +366,7 @@ class Loop:
                 "looked": self._checked,
             },
             "gauge": self.quality.state(),
-            "normalization": None if self.normalization is None else self.normalization.state(),
+            "normalization": None if self.normalization is None else asdict(self.normalization),
             "early": None if waiting else due,
             "accepted": None if self.accepted is None else self.accepted.state(),
             "n_events": self.n_checks,

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mapping import HashMapping, NormalizedMapping, normalize, sums
-from ..state import State
 
 N_EXAMPLES = 256
 _FAR = 10.0  # times the usual distance from the centre: farther away, an example is an outlier
@@ -50,10 +49,6 @@ class Normalization:
         far = sizes > _FAR
         Z[far] *= (_FAR / sizes[far]).astype(np.float32)[:, None]
         return Z
-
-    def state(self) -> State:
-        """Return the values by name."""
-        return {"mean": self.mean, "gain": self.gain, "unit": self.unit}
 
 
 def fit_normalization(X: NDArray[np.float32], metric: str) -> Normalization:

@@ -15,6 +15,14 @@ from ..state import State
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
+def sample_neighbors(reservoir: Reservoir) -> NDArray[Any]:
+    """Return the class labels (n,) of a sample, or who is a neighbour of whom in it (n, n)."""
+    rule, X, y = reservoir.neighborhood, reservoir.X, reservoir.y
+    if rule is None:
+        return np.zeros((len(X), len(X)), dtype=np.bool_)
+    return y if isinstance(rule, SameLabel) and y is not None else rule.between(X, y, X, y)
+
+
 @dataclass
 class _Look:
     """What is known of a mapping: the codes of the reservoir, whose they are, and what was counted on them."""
@@ -112,12 +120,10 @@ class SampleQuality:
     def _neighbors(self, reservoir: Reservoir) -> NDArray[Any]:
         """Return labels, or the matrix of neighbours with the rows and columns of new examples redone."""
         n, rule, X, y = len(reservoir), reservoir.neighborhood, reservoir.X, reservoir.y
-        if isinstance(rule, SameLabel) and y is not None:
-            return y
-        if rule is None:
-            return np.zeros((n, n), dtype=np.bool_)
+        if rule is None or (isinstance(rule, SameLabel) and y is not None):
+            return sample_neighbors(reservoir)
         if rule != self._rule or len(self._paired) != n:
-            self._rule, self._matrix = rule, rule.between(X, y, X, y)
+            self._rule, self._matrix = rule, sample_neighbors(reservoir)
         else:
             stale = np.flatnonzero(self._paired != reservoir.origin)
             if len(stale):
