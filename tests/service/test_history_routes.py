@@ -25,7 +25,7 @@ def test_stats(served):
 
 
 def test_history(served):
-    whole = index_of(served).history()
+    whole = list(map(dict, index_of(served).history()))
     assert served.get("/v1/history").body["decisions"] == whole
     assert served.get("/v1/history?after=2&limit=3").body["decisions"] == whole[3:6]
     assert served.get("/v1/history?after=-1&limit=2").body["decisions"] == whole[:2]
@@ -57,7 +57,7 @@ def test_metrics_while_every_reader_is_busy(running):
 
 def test_quality(served):
     points = served.get("/v1/quality").body["points"]
-    whole = index_of(served).history()
+    whole = list(map(dict, index_of(served).history()))
     assert [each["number"] for each in points] == [each["number"] for each in whole]
     assert {each["accepted"] for each in points} == {True, False} or len(points) > 5
     for point, decision in zip(points, whole, strict=True):
