@@ -310,7 +310,7 @@ def test_filling_leaves_full_segments_and_the_same_rows(database):
             at += size
     for _ in range(2):
         with database.write() as connection:
-            segments.fill(connection, None, 3)
+            segments.merge(connection, None, 3, full=True)
         found = list(segments.after(-1, None, 3))
         assert [len(each) for each in found] == [3100, 4096, 4096, 4096, at - 3100 - 3 * 4096]
         assert np.array_equal(np.concatenate([each.ids for each in found]), ids[:at])
@@ -329,7 +329,7 @@ def test_wide_rows_are_cut_by_bytes(database, monkeypatch):
     assert sum(lengths) == wide.nbytes
     assert max(lengths) <= 300_000
     with database.write() as connection:
-        segments.fill(connection, None, 5000)
+        segments.merge(connection, None, 5000, full=True)
         counts = [n for (n,) in connection.execute("SELECT n FROM segment ORDER BY first")]
     assert (sum(counts), max(counts)) == (100, 8)
     assert np.concatenate([part.vectors for part in segments.after(-1, None, 5000)]).tobytes() == wide.tobytes()

@@ -161,7 +161,7 @@ def _n_bytes(option: str, value: float, unit: int) -> int:
 def _check_free(path: Path) -> None:
     """Refuse an index that another process has open for writing, before the server listens."""
     from ..errors import InvalidInput, StoreLocked
-    from ..store.sqlite.database import check_free
+    from ..store.sqlite.writer_lock import check_free
 
     try:
         check_free(path)

@@ -24,12 +24,11 @@ from ..online import OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
 from ..store.keys import Key
-from ..store.question import Hits, PartialHits
+from ..store.question import Hits, Item, PartialHits
 from ..store.sqlite.items import Metadata
 from ..store.sqlite.positions import Reading, read_position
 from ..store.sqlite.seals import check_seals
 from ..store.sqlite.versions import Version, now
-from ..store.table import Item
 from ..trigger import Trigger
 from .control import STORED, IndexControl
 from .options import Options, names_former

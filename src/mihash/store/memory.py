@@ -8,16 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
-from ..search import (
-    Bitmap,
-    Columns,
-    Method,
-    Searcher,
-    as_bitmap,
-    as_codes,
-    as_columns,
-    empty_columns,
-)
+from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
 from ..state import State
 from .buffers import appended
 from .keys import as_keys, key_array
@@ -130,8 +121,8 @@ class MemoryTable:
         if self._mapping is None:
             raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
         question = Question.of(Q, self._mapping.n_features, k=k, method=method, n_threads=n_threads)
-        codes = as_columns(self._mapping.encode_rows(question.queries))
-        keys, distances = self._nearest(codes, None, question.k, None, question.method, question.n_threads)
+        codes = self._mapping.encode_rows(question.queries)
+        keys, distances = self.search_codes(codes, k, method=method, n_threads=n_threads)
         one = 0 if question.single else slice(None)
         return Hits(keys[one], distances[one], self._version)
 
@@ -171,27 +162,17 @@ class MemoryTable:
             raise SnapshotMismatch(
                 "The query codes were made by another mapping than the table's. Encode with `table.mapping`."
             )
-        options = Question.checked(k=k, radius=radius, method=method, n_threads=n_threads)
-        codes = validation.packed("query_codes", query_codes, self._bits())
-        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (self._n,)))
-        return self._nearest(as_columns(codes), live, **options)
-
-    def _nearest(
-        self,
-        queries: Columns,
-        live: Bitmap | None,
-        k: int,
-        radius: int | None,
-        method: Method,
-        n_threads: int,
-    ) -> tuple[Any, Any]:
+        asked = Question.checked(k=k, radius=radius, method=method, n_threads=n_threads)
+        queries = as_columns(validation.packed("query_codes", query_codes, self._bits()))
         columns = self._coded()
         if self._searcher is None:
             self._searcher = Searcher(self._bits())
+        live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (len(columns),)))
+        how = live, asked["method"], asked["n_threads"]
         if radius is not None:
-            found = self._searcher.within(queries, columns, radius, live, method, n_threads)
+            found = self._searcher.within(queries, columns, asked["radius"], *how)
             return [self._keys[ids] for ids, _ in found], [each for _, each in found]
-        ids, distances = self._searcher.nearest(queries, columns, k, live, method, n_threads)
+        ids, distances = self._searcher.nearest(queries, columns, asked["k"], *how)
         return self._keys[ids], distances
 
     def _bits(self) -> int:

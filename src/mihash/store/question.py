@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..search import Method, as_method
 from .filters import compile_filter
+from .keys import Key
 
 Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
 """For each query the ids of the items that were found, and their distances."""
@@ -86,6 +87,15 @@ class PartialHits(Hits):
     def missing(self) -> tuple[int, ...]:
         """The shards that did not answer."""
         return self._missing
+
+
+class Item(NamedTuple):
+    """A stored item: its key, vector, label (or None) and metadata (or None)."""
+
+    key: Key
+    vector: NDArray[np.float32]
+    label: Any
+    metadata: dict[str, Any] | None
 
 
 class Option(NamedTuple):

@@ -7,10 +7,10 @@ are in that database (`SQLiteTable`) or on other machines (`RayTable`). Both fil
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,9 @@ from .change import Change, Rows, Source
 from .edition import Edition, Published
 from .filters import decode_metadata
 from .keys import Key, as_keys
-from .question import Found, Hits, Nearest, Question
+from .question import Found, Hits, Item, Nearest, Question
 from .sqlite.database import Database
-from .sqlite.items import Metadata
+from .sqlite.items import Metadata, all_found
 from .sqlite.positions import write_position
 from .sqlite.segments import LabelKind, Segment, Segments
 from .sqlite.settings import read_settings, write_settings
@@ -58,15 +58,6 @@ class HashTable(Protocol):
     def search(self, Q: ArrayLike, k: int = 10) -> Hits:
         """Return the k nearest items to each query."""
         ...
-
-
-class Item(NamedTuple):
-    """A stored item: its key, vector, label (or None) and metadata (or None)."""
-
-    key: Key
-    vector: NDArray[np.float32]
-    label: Any
-    metadata: dict[str, Any] | None
 
 
 class Table(ABC):
@@ -140,6 +131,10 @@ class Table(ABC):
     def _count(self, name: str) -> int:
         return int(self.setting(name) or 0)
 
+    def disk_bytes(self) -> int:
+        """Return the size of the files in its folder."""
+        return sum(file.stat().st_size for file in self.database.folder.iterdir() if file.is_file())
+
     def about(self) -> dict[str, Any]:
         """Return what this kind of table adds to the statistics of an index."""
         return {}
@@ -170,12 +165,8 @@ class Table(ABC):
     def write(self, change: Change) -> tuple[list[Key], NDArray[np.float32]]:
         """Commit a change: all of it is on the disk, and found, when this returns, or nothing is changed.
 
-        Raises `DuplicateKey` where a key to add is stored already, and `UnknownName` where a key to update or
-        delete is not stored.
-
-        Returns
-        -------
-            The keys, and the vectors as they were stored.
+        Returns the keys, and the vectors as they were stored. Raises `DuplicateKey` where a key to add is stored,
+        and `UnknownName` where a key to update or delete is not.
         """
         self._check_writable()
         X = change.vectors
@@ -187,12 +178,12 @@ class Table(ABC):
             if keys is not None and change.kind == "add":
                 self._check_new(keys)
             elif keys is not None:
-                ids, known = self._lookup(keys, change.kind == "update" and texts is None)
+                ids, known = self.lookup(keys, change.kind == "update" and texts is None)
                 gone = all_found(keys, ids)
                 texts = known if texts is None and change.kind == "update" else texts
             first = self.last + 1
             if keys is None and not self.setting("plain_keys"):
-                first = max(self.last, self._top_key()) + 1  # the number is to be a key as well
+                first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
             segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
             rows = Rows(segment, keys, texts, gone)
             self.apply(rows, change.source)
@@ -338,7 +329,7 @@ class Table(ABC):
 
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Tell of each key whether it is stored."""
-        ids, _ = self._lookup(as_keys(keys), False)
+        ids, _ = self.lookup(as_keys(keys), False)
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
@@ -346,7 +337,7 @@ class Table(ABC):
 
         Raises `InvalidInput` where it is more than ``max_bytes`` bytes of JSON in all.
         """
-        return [decode_metadata(text) for text in self._lookup(as_keys(keys), True, max_bytes)[1]]
+        return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
 
     def close(self) -> None:
         """Close the files."""
@@ -363,13 +354,13 @@ class Table(ABC):
         """Raise `DuplicateKey` where a key is stored, unless `_store` does that."""
 
     @abstractmethod
-    def _lookup(
+    def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
         """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
 
     @abstractmethod
-    def _top_key(self) -> int:
+    def top_key(self) -> int:
         """Return the largest key that is a number, -1 where there is none."""
 
     @abstractmethod
@@ -456,12 +447,3 @@ class Table(ABC):
     @abstractmethod
     def backup(self, folder: Path) -> None:
         """Write a copy of one moment to a new folder."""
-
-
-def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
-    """Return ids, or raise where a key has none."""
-    found = [number for number in ids if number is not None]
-    if len(found) != len(keys):
-        missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
-        raise UnknownName(f"The key {missing!r} is not stored.")
-    return found

@@ -26,13 +26,13 @@ from ...mapping import HashMapping
 from ..change import Rows
 from ..edition import Published
 from ..keys import Key
-from ..question import Found, Nearest, Question
+from ..question import Found, Item, Nearest, Question
 from ..sqlite.database import Database
 from ..sqlite.items import stored_already
 from ..sqlite.segments import Segment, Segments, rows_at_most
-from ..sqlite.settings import read_settings, write_settings
+from ..sqlite.settings import new_settings, read_settings, write_settings
 from ..sqlite.versions import drop_mappings, mark_published
-from ..table import Item, Table
+from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View
 from .merge import found_at, nearest_of
@@ -71,7 +71,7 @@ class RayTable(Table):
         timeout_s: float = 30.0,
         allow_partial: bool = False,
     ) -> None:
-        timeout_s, allow_partial = _as_timeout(timeout_s), _as_allowed(allow_partial)
+        _check_patience(timeout_s, allow_partial)
         super().__init__(Database(Path(folder), read_only))
         self._asked: Counter[int] = Counter()  # moments that searches are about
         self._asking = threading.Lock()
@@ -88,9 +88,8 @@ class RayTable(Table):
             self._view = self._seen()
             self.segments = Segments(self.database, self.setting("dtype"))  # for its casts; it has no rows here
             self._joined = connect(address)
-            log, name, places = None if read_only else self._log, str(self.setting("cluster")), self._log.places()
+            name, session = str(self.setting("cluster")), uuid.uuid4().hex
             about = {"dtype": self.setting("dtype"), "metric": self.setting("metric")}
-            session = uuid.uuid4().hex
 
             def start(place: Place) -> Any:
                 if read_only:
@@ -101,10 +100,9 @@ class RayTable(Table):
                 return self._seen().session if read_only else session
 
             if not read_only:
-                wait_free(places, name)
-            self._members = Members(
-                places, start, log, self._log.applied(), self._oldest, following, timeout_s, allow_partial
-            )
+                wait_free(self._log.places(), name)
+            who = self._log, not read_only
+            self._members = Members(*who, start, self._oldest, following, float(timeout_s), allow_partial)
             self._members.wake(self._view.lasts)
         except BaseException:
             self.close()
@@ -143,24 +141,12 @@ class RayTable(Table):
             Further settings to store with it.
         """
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
-        validation.choice("dtype", dtype, ("float32", "float16"))
-        validation.choice("metric", metric, ("euclidean", "cosine"))
-        timeout_s = _as_timeout(timeout_s)
-        allow_partial = _as_allowed(allow_partial)
+        about = {"table": "ray", "cluster": uuid.uuid4().hex} | new_settings(dtype, metric) | settings
+        _check_patience(timeout_s, allow_partial)
         joined = connect(address)  # for as long as this takes; the table joins on its own account
         try:
             places = place_shards(Path(folder), shards, nodes)
-            about = {
-                "table": "ray",
-                "cluster": uuid.uuid4().hex,
-                "dtype": dtype,
-                "metric": metric,
-                "plain_keys": 1,
-            }
-            with (
-                closing(Database.create(Path(folder), about | settings)) as database,
-                database.write() as connection,
-            ):
+            with closing(Database.create(Path(folder), about)) as database, database.write() as connection:
                 Log.create(connection, places)
             return cls(folder, timeout_s=timeout_s, allow_partial=allow_partial)
         finally:
@@ -202,28 +188,9 @@ class RayTable(Table):
 
     def about(self) -> dict[str, Any]:
         """Return how each shard is: where, since when it lags, and how often it was started again."""
-        lasts = self._seen().lasts
-        members, sizes = self.members, self._sizes()
-        shards = [
-            {
-                "shard": member.place.number,
-                "node": member.place.node.removeprefix("node:"),
-                "path": member.place.path,
-                "state": member.state,
-                "version": member.about.get("version"),
-                "items": member.about.get("items"),
-                "lag": self._log.waiting(member.place.number, member.applied) if member.applied < last else 0,
-                "restarts": member.about.get("restarts", 0),
-                "bytes_on_disk": sizes.get(member.place.number),
-            }
-            for member, last in zip(members.all, lasts, strict=True)
-        ]
-        own = sum(file.stat().st_size for file in self.database.folder.iterdir() if file.is_file())
-        return {"bytes_on_disk": own + sum(sizes.values()), "shards": shards}
-
-    def _sizes(self) -> dict[int, int]:
-        up = [member.place.number for member in self.members.all if member.state == "up"]
-        return self.members.ask("care", "disk_bytes", dict.fromkeys(up, ()))[0]
+        shards = self.members.about(self._seen().lasts)
+        n_bytes = self.disk_bytes() + sum(each["bytes_on_disk"] or 0 for each in shards)
+        return {"bytes_on_disk": n_bytes, "shards": shards}
 
     # The write path
 
@@ -232,11 +199,11 @@ class RayTable(Table):
         self.members.check_complete()
 
     def _check_new(self, keys: list[Key]) -> None:
-        for key, number in zip(keys, self._lookup(keys, False)[0], strict=True):
+        for key, number in zip(keys, self.lookup(keys, False)[0], strict=True):
             if number is not None:
                 raise stored_already(key)
 
-    def _lookup(
+    def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
         """Ask the shards of the keys; each gives at most ``max_bytes`` of texts."""
@@ -250,7 +217,8 @@ class RayTable(Table):
                 ids[place], texts[place] = number, text
         return ids, texts
 
-    def _top_key(self) -> int:
+    def top_key(self) -> int:
+        """Return the largest key that is a number, -1 where there is none."""
         self.members.require(self._view.lasts)
         return int(max(self.members.ask_all("top_key")))
 
@@ -471,11 +439,7 @@ class RayTable(Table):
                 self._settings, self._view = settings, view
 
 
-def _as_timeout(timeout_s: float) -> float:
-    return validation.number("timeout_s", timeout_s, above=0)
-
-
-def _as_allowed(allow_partial: bool) -> bool:
+def _check_patience(timeout_s: float, allow_partial: bool) -> None:
+    validation.number("timeout_s", timeout_s, above=0)
     if not isinstance(allow_partial, bool):
         raise InvalidInput(f"`allow_partial` must be True or False; got {allow_partial!r:.80}.")
-    return allow_partial

@@ -25,14 +25,11 @@ from ... import state as saved
 from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ..edition import Edition
-from ..keys import Key
-from ..question import Found, Nearest, Question
+from ..question import Nearest, Question
 from ..sqlite.database import DATABASE
-from ..sqlite.items import lookup, top_key
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
 from ..sqlite.versions import drop_mappings, propose
-from ..table import Item
 from .routing import rows_of
 from .shard_editions import Moments
 
@@ -118,10 +115,6 @@ class Shard:
             "cpu_s": time.process_time(),
         }
 
-    def disk_bytes(self) -> int:
-        """Return how much is on the disk."""
-        return sum(file.stat().st_size for file in self.table.database.folder.iterdir() if file.is_file())
-
     # Whom it follows
 
     def claim(self, epoch: int) -> dict[str, Any]:
@@ -133,11 +126,11 @@ class Shard:
         return self.hello()
 
     def call(self, session: str, method: str, *arguments: Any) -> Any:
-        """Do what the coordinator of a session asks, or who reads its log; refuse everybody else."""
+        """Call a method of the shard, or of its table, for the coordinator of a session and readers of its log."""
         if session != self.session or not self._is_claimed():
             raise Superseded(SUPERSEDED)
         self._beats += method == "hello"
-        return getattr(self, method)(*arguments)
+        return getattr(self if hasattr(self, method) else self.table, method)(*arguments)
 
     def note(self, number: int, author: str | None) -> None:
         """Keep that there is an entry, of other shards: no log without it may be followed."""
@@ -200,7 +193,9 @@ class Shard:
             if self._untidy >= _TIDY_ROWS and self._building is None:
                 with self.table.database.write() as connection:
                     self.table.store_codes(connection)
-                    self.table.segments.fill(connection, self.table.label_kind, self.table.n_features or 0)
+                    self.table.segments.merge(
+                        connection, self.table.label_kind, self.table.n_features or 0, full=True
+                    )
                     drop_mappings(connection, self.table.setting("published"), first=2**62)  # it replays nothing
                 self._untidy = 0
 
@@ -264,41 +259,13 @@ class Shard:
         """Return for each query its ids ranked by the distance of their vectors; None where a row is gone."""
         return self.table.answers.rescored(question, [(ids, ids) for ids in lists], with_keys)
 
-    def lookup(
-        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
-    ) -> tuple[list[int | None], list[str | None]]:
-        """Return the id of each key, None where it is not stored, and where it is wanted its metadata as text."""
-        with self.table.database.read() as connection:
-            return lookup(connection, keys, with_texts, max_bytes)
-
-    def top_key(self) -> int:
-        """Return the largest key that is a number, -1 where there is none above."""
-        with self.table.database.read() as connection:
-            return top_key(connection)
-
-    def get(self, key: Key) -> Item:
-        """Return a stored item."""
-        return self.table.get(key)
-
-    def live_ids(self) -> NDArray[np.int64]:
-        """Return the sequence numbers of all items."""
-        return self.table.live_ids()
-
     def fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return those of some rows that are on this shard, with their vectors."""
-        own = np.intersect1d(ids, self.live_ids())
+        own = np.intersect1d(ids, self.table.live_ids())
         vectors = self.table.fetch(own) if len(own) else None
         return own, np.empty((0, 0), dtype=np.float32) if vectors is None else vectors
 
-    def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
-        """Return ids and distances of the k nearest vectors to each query, without its own."""
-        return self.table.exact(queries, own, k)
-
     # Maintenance
-
-    def verify(self) -> dict[str, int]:
-        """Check every checksum and a sample of the codes; return how much was checked."""
-        return self.table.verify()
 
     def backup(self, folder: str, name: str) -> None:
         """Write a copy to a new folder, as a shard of another name."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...errors import NotReady, PartialFailure, StoreError, Superseded
@@ -22,14 +23,12 @@ class Members:
 
     Parameters
     ----------
-    places
-        Where they are.
+    log
+        The entries that they follow.
+    writes
+        Whether this process brings them the entries; else another one does.
     start
         Starts the actor of a place, or finds it.
-    log
-        What they are brought; None where another process does that.
-    applied
-        Up to which entry each is known to be.
     oldest
         Tells the oldest entry that a search may still ask for.
     session
@@ -42,26 +41,24 @@ class Members:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        log: Log,
+        writes: bool,
         start: Callable[[Place], Any],
-        log: Log | None,
-        applied: Sequence[int],
         oldest: Callable[[], int],
         session: Callable[[], str],
         timeout_s: float,
         allow_partial: bool,
     ) -> None:
         self._ray = ray_module()
-        self._log, self._session, self._allow_partial = log, session, allow_partial
+        self._log, self._writes, self._session, self._allow_partial = log, writes, session, allow_partial
         self.all: list[Member] = []
         try:
-            for place, known in zip(places, applied, strict=True):
-                self.all.append(
-                    Member(place, lambda place=place: start(place), log, known, oldest, session, timeout_s)  # type: ignore[misc]
-                )
+            brought = log if writes else None
+            for place, known in zip(log.places(), log.applied(), strict=True):
+                self.all.append(Member(place, partial(start, place), brought, known, oldest, session, timeout_s))
             self._begin()
-            if log is not None:
-                self._claim(log)
+            if writes:
+                self._claim()
         except BaseException:
             self.close()
             raise
@@ -78,9 +75,9 @@ class Members:
                 member.miss("no such node is in the cluster")
         self._wait(lambda member: member.applied >= 0)
 
-    def _claim(self, log: Log) -> None:
+    def _claim(self) -> None:
         """Have every shard follow this coordinator, in an epoch above all that they know of."""
-        log.begin(self._session(), max(member.about.get("epoch", 0) for member in self.all))
+        self._log.begin(self._session(), max(member.about.get("epoch", 0) for member in self.all))
         self.wake([0] * len(self.all))
         self._wait(lambda member: member.claimed)
 
@@ -132,7 +129,7 @@ class Members:
     def _note(self, number: int, others: Sequence[Member]) -> bool:
         """Have a shard make a note of an entry; return whether one has."""
         up = [member for member in others if member.state == "up"]
-        if not up or self._log is None:
+        if not up or not self._writes:
             return False
         author, until = self._log.author(number), time.monotonic() + _NOTED_S
         refs = {member.call("ask", "note", number, author): member.place.number for member in up[:1]}
@@ -194,11 +191,30 @@ class Members:
         answers = self.answers(method, dict.fromkeys(range(len(self.all)), arguments))
         return [answers[shard] for shard in range(len(self.all))]
 
+    def about(self, lasts: Sequence[int]) -> list[dict[str, Any]]:
+        """Return how each shard is: where it is, how far it lags, and how often it was started again."""
+        up = [member.place.number for member in self.all if member.state == "up"]
+        sizes = self.ask("care", "disk_bytes", dict.fromkeys(up, ()))[0]
+        return [
+            {
+                "shard": member.place.number,
+                "node": member.place.node.removeprefix("node:"),
+                "path": member.place.path,
+                "state": member.state,
+                "version": member.about.get("version"),
+                "items": member.about.get("items"),
+                "lag": self._log.waiting(member.place.number, member.applied) if member.applied < last else 0,
+                "restarts": member.about.get("restarts", 0),
+                "bytes_on_disk": sizes.get(member.place.number),
+            }
+            for member, last in zip(self.all, lasts, strict=True)
+        ]
+
     def close(self) -> None:
         """Have the shards close their files, and end their processes."""
         for member in self.all:
             member.stop()
-        if self._log is None or not self._ray.is_initialized():
+        if not self._writes or not self._ray.is_initialized():
             return
         with suppress(self._ray.exceptions.RayError, NotReady):
             refs = [

@@ -26,24 +26,17 @@ from ...errors import (
     UnsupportedVersion,
 )
 from ...state import make_folder, sync_folder
-from .deadline import has_deadline, is_late
+from .deadline import LATE, stopped_when_late
 from .schema import check_schema, check_structure, complete, create_schema, has_settings
 from .settings import write_settings
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover -- not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+from .writer_lock import LOCK, WriterLock
 
 FORMAT = 1
 DATABASE = "index.db"
-_LOCK = "writer.lock"
 _PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10  # like the log: keys in no order go to pages all over their indexes
 _WAIT_S = 20.0
-_STEPS = 4000  # of SQLite's machine between two looks at the clock: about a tenth of a millisecond
-_LATE = "What was asked took longer than it may, and was stopped. Ask for less at a time."
 _TOO_LARGE = (
     "A value is larger than SQLite stores in one row (10^9 bytes), and nothing was changed. Store fewer features "
     "or less metadata in a row, or make the index with a smaller `reservoir_size`."
@@ -82,7 +75,7 @@ class Database:
                 raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
             with _translated(self.path):
                 if not read_only:
-                    self._guard = WriterLock(folder / _LOCK)
+                    self._guard = WriterLock(folder / LOCK)
                 self._check_format()
                 if not read_only:
                     self._writer = self._connect(checkpoints=True)
@@ -107,13 +100,13 @@ class Database:
         path = folder / DATABASE
         try:
             make_folder(folder)
-            others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, _LOCK))]
+            others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, LOCK))]
         except OSError as error:
             raise StoreError(f"Cannot make the folder {folder}: {error}.") from error
         if others:
             raise InvalidInput(f"The folder of an index must be new or empty; {folder} holds {others[0]}.")
         with _translated(path):
-            guard = WriterLock(folder / _LOCK)
+            guard = WriterLock(folder / LOCK)
             try:
                 connection = sqlite3.connect(path, isolation_level=None)
                 try:
@@ -178,7 +171,7 @@ class Database:
             _end_stale(connection)
             try:
                 reader.reading = True
-                with _stopped_when_late(connection):
+                with stopped_when_late(connection):
                     connection.execute("BEGIN")
                     yield connection
             finally:
@@ -381,81 +374,11 @@ class _Reader:
         self.close()
 
 
-def check_free(folder: Path) -> None:
-    """Raise `StoreLocked` where somebody writes to an index."""
-    WriterLock(folder / _LOCK).close()
-
-
-class WriterLock:
-    """The right to write, held on a file of its own until it is closed, and freed by the system with the process.
-
-    With ``flock`` where there is one: a POSIX lock would be lost when this process closes any other descriptor of
-    the file. A process that is forked off shares the descriptor, and would hold the lock after its parent's death;
-    so it closes its copy at once. Elsewhere the file is an SQLite database under an exclusive lock.
-    """
-
-    def __init__(self, path: Path) -> None:
-        _LOCKS.add(self)
-        self._file: int | None = None
-        self._guard: sqlite3.Connection | None = None
-        try:
-            if fcntl is None:
-                self._guard = sqlite3.connect(path, timeout=0.1, isolation_level=None, check_same_thread=False)
-                self._guard.execute("BEGIN EXCLUSIVE")
-            else:
-                self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, sqlite3.OperationalError) as error:
-            self.close()
-            raise StoreLocked(
-                f"Somebody else is writing to {path.parent}. Close that index, or open it with read_only=True."
-            ) from error
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Free the lock."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-        if self._guard is not None:
-            self._guard.close()
-
-
-_LOCKS: weakref.WeakSet[WriterLock] = weakref.WeakSet()
-
-
-def _let_go() -> None:
-    for lock in list(_LOCKS):
-        lock.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
-
-
 def _end_stale(connection: sqlite3.Connection) -> None:
     """End a transaction that was not committed, or that an interrupt has left behind."""
     if connection.in_transaction:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
-
-
-@contextmanager
-def _stopped_when_late(connection: sqlite3.Connection) -> Iterator[None]:
-    """Have SQLite stop by itself at the deadline of this thread, where it has one."""
-    if not has_deadline():
-        yield
-        return
-    if is_late():
-        raise DeadlineExceeded(_LATE)
-    connection.set_progress_handler(is_late, _STEPS)
-    try:
-        yield
-    finally:
-        with suppress(sqlite3.Error):
-            connection.set_progress_handler(None, 0)
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
@@ -511,7 +434,7 @@ def _named(path: Path, error: sqlite3.Error) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
         return StoreError(f"The disk is full, and nothing was changed in {path}. Make room and try again.")
     if code == sqlite3.SQLITE_INTERRUPT:
-        return DeadlineExceeded(_LATE)
+        return DeadlineExceeded(LATE)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(f"{path} is locked by somebody else: {error}.")
     return StoreError(f"Cannot use {path}: {error}.")

@@ -3,11 +3,16 @@
 For who has promised an answer in time, such as the service: what nobody waits for any more should not go on.
 """
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from ...errors import DeadlineExceeded
+
+LATE = "The request took longer than it may, and was stopped. Ask for less at a time."
+_STEPS = 4000  # of SQLite's machine between two looks at the clock: about a tenth of a millisecond
 _local = threading.local()
 
 
@@ -31,12 +36,23 @@ def deadline(at: float | None) -> Iterator[None]:
         _local.at = before
 
 
-def has_deadline() -> bool:
-    """Tell whether reads of this thread are to be stopped at some time."""
-    return getattr(_local, "at", None) is not None
-
-
 def is_late() -> bool:
     """Tell whether this thread should have ended its reads."""
     at: float | None = getattr(_local, "at", None)
     return at is not None and time.monotonic() >= at
+
+
+@contextmanager
+def stopped_when_late(connection: sqlite3.Connection) -> Iterator[None]:
+    """Have SQLite stop by itself at the deadline of this thread, where it has one."""
+    if getattr(_local, "at", None) is None:
+        yield
+        return
+    if is_late():
+        raise DeadlineExceeded(LATE)
+    connection.set_progress_handler(is_late, _STEPS)
+    try:
+        yield
+    finally:
+        with suppress(sqlite3.Error):
+            connection.set_progress_handler(None, 0)

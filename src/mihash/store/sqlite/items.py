@@ -7,17 +7,17 @@ check. So there are two indexes of the keys, and a key is unknown when both say 
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CorruptStore, DuplicateKey, InvalidInput
+from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
 from ..filters import encode_metadata
 from ..keys import Key
 from .schema import check_structure
+from .seals import value_check
 
 
 class EncodedMetadata(str):
@@ -135,6 +135,15 @@ def lookup(
     return ids, [None if number is None else texts.get(number) for number in ids]
 
 
+def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
+    """Return the ids of keys, or raise where a key has none."""
+    found = [number for number in ids if number is not None]
+    if len(found) != len(keys):
+        missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
+        raise UnknownName(f"The key {missing!r} is not stored.")
+    return found
+
+
 def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
     """Return how many of some ids are stored, or raise where a key or metadata is damaged."""
     query = f"SELECT id, key, metadata, seal FROM item WHERE id {_AMONG}"
@@ -164,7 +173,10 @@ def matching(
 def remove_items(connection: sqlite3.Connection, ids: Sequence[int], n_tombstones: int) -> None:
     """Remove the keys of some ids inside a transaction, and mark their rows as deleted."""
     connection.executemany("DELETE FROM item WHERE id = ?", [(number,) for number in ids])
-    rows = [(n_tombstones + place, number, _crc(n_tombstones + place, number)) for place, number in enumerate(ids)]
+    rows = [
+        (n_tombstones + place, number, value_check(n_tombstones + place, number))
+        for place, number in enumerate(ids)
+    ]
     connection.executemany("INSERT INTO tombstone VALUES (?, ?, ?)", rows)
 
 
@@ -173,7 +185,7 @@ def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> 
     query = "SELECT number, id, seal FROM tombstone WHERE number >= ? ORDER BY number"
     rows = connection.execute(query, (after,)).fetchall()
     numbers = [number for number, _, _ in rows]
-    sound = all(seal == _crc(number, row) for number, row, seal in rows)
+    sound = all(seal == value_check(number, row) for number, row, seal in rows)
     if not sound or numbers != list(range(after, expected)):
         raise CorruptStore("The list of deleted rows is damaged: its checksum is wrong. Use a backup.")
     return [row for _, row, _ in rows]
@@ -196,21 +208,17 @@ def _duplicate(connection: sqlite3.Connection, keys: Sequence[Key], first: int) 
 
 
 def _unsealed_text(number: int, text: str | None, seal: int) -> str | None:
-    if seal & 0xFFFFFFFF != _crc(number, text):
+    if seal & 0xFFFFFFFF != value_check(number, text):
         raise CorruptStore(f"The metadata of row {number} is damaged: its checksum is wrong. Use a backup.")
     return text
 
 
 def _unsealed_key(number: int, key: Key, seal: int) -> Key:
-    if (seal >> 32) & 0xFFFFFFFF != _crc(number, key):
+    if (seal >> 32) & 0xFFFFFFFF != value_check(number, key):
         raise CorruptStore(f"The key of row {number} is damaged: its checksum is wrong. Use a backup.")
     return key
 
 
 def _seal(number: int, key: Key, text: str | None) -> int:
-    both = (_crc(number, key) << 32) | _crc(number, text)
+    both = (value_check(number, key) << 32) | value_check(number, text)
     return both - (1 << 64) if both >= 1 << 63 else both
-
-
-def _crc(number: int, value: Any) -> int:
-    return zlib.crc32(f"{number} {type(value).__name__} {value}".encode())

@@ -13,6 +13,7 @@ from ... import validation
 from ...errors import CorruptStore, InvalidInput
 from ..keys import Key, is_text
 from .schema import check_structure
+from .seals import value_check
 
 
 class Reading(NamedTuple):
@@ -44,7 +45,7 @@ def as_position(source: tuple[str, int] | Reading) -> tuple[str, int]:
 def write_position(connection: sqlite3.Connection, source: tuple[str, int] | Reading, keys: Sequence[Key]) -> None:
     """Store up to where a source was read, inside the transaction of its rows, which have these keys."""
     name, position = as_position(source)
-    row = (name, position, _seal(name, position))
+    row = (name, position, value_check(name, position))
     connection.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?)", row)
     if isinstance(source, Reading):
         details = source.details(keys)
@@ -80,13 +81,9 @@ def read_details(connection: sqlite3.Connection, source: str) -> str | None:
 
 
 def _checked(source: str, position: int, seal: int) -> int:
-    if seal != _seal(source, position):
+    if seal != value_check(source, position):
         raise CorruptStore(f"The position in {source!r} is damaged: its checksum is wrong. Use a backup.")
     return int(position)
-
-
-def _seal(source: str, position: int) -> int:
-    return zlib.crc32(f"{source} {type(position).__name__} {position}".encode())
 
 
 def _details_seal(source: str, position: int, details: str) -> int:

@@ -1,7 +1,7 @@
-"""Checksums of decisions and versions, in a table of their own: their tables have no column for one.
+"""Checksums of single values, and of decisions and versions.
 
-What a decision says is read again in a replay, and what a version says decides which mapping answers. A row that
-was changed or lost on the disk is noticed here.
+A replay reads decisions again, and a version says which mapping answers. Their tables have no column for a
+checksum, so theirs are in a table of their own. A row that was changed or lost on the disk is noticed here.
 """
 
 import sqlite3
@@ -16,6 +16,17 @@ SEALED = {
     "version": "number, status, length(mapping), fingerprint, items, seconds, at",
 }
 """What is sealed of each table: the values of these columns, in this order."""
+
+
+def value_check(name: object, value: object) -> int:
+    """Return the CRC-32 of a value, its type and the name or id that it is stored under.
+
+    Examples
+    --------
+    >>> value_check("rows", 5) == value_check("rows", "5")
+    False
+    """
+    return zlib.crc32(f"{name} {type(value).__name__} {value}".encode())
 
 
 def seal_rows(connection: sqlite3.Connection, relation: str, numbers: Iterable[int]) -> None:

@@ -177,35 +177,25 @@ class Segments:
             place = np.flatnonzero(ids == row)
             return None if labels is None or not len(place) else _labels(labels, n, kind)[place[0]]
 
-    def merge(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
-        """Put small neighbouring segments together, up to what one may hold."""
-        run: list[int] = []
-        size, bare, most = 0, False, self._rows(n_features)
-        headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
-        for first, n, unlabelled in headers:
-            if bare != unlabelled or size + n > most:
-                self._join(connection, run, kind, n_features)
-                run, size, bare = [], 0, unlabelled
-            run.append(first)
-            size += n
-        self._join(connection, run, kind, n_features)
+    def merge(
+        self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int, full: bool = False
+    ) -> None:
+        """Put small neighbouring segments together, up to what one may hold.
 
-    def fill(self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int) -> None:
-        """Cut small neighbouring segments anew, so that all but the last are full.
-
-        For rows that come in parts of odd sizes: codes are made in blocks, and each piece may end in half a block.
+        With ``full`` they are cut anew, so that all but the last are full. That is for rows that come in parts of
+        odd sizes: codes are made in blocks, and each segment may end in half a block.
         """
         run: list[int] = []
         size, bare, most = 0, False, self._rows(n_features)
         headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
         for first, n, unlabelled in headers:
-            if bare != unlabelled or n >= most:
+            if bare != unlabelled or (n >= most if full else size + n > most):
                 self._join(connection, run, kind, n_features)
                 run, size, bare = [], 0, unlabelled
-            if n < most:
+            if n < most or not full:
                 run.append(first)
                 size += n
-            if size >= most:
+            if full and size >= most:
                 rest = self._join(connection, run, kind, n_features)
                 size -= most
                 run = [rest] if size else []

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import validation
 from ...codes import bit_entropy
 from ...errors import CorruptStore, NotReady, StoreError
 from ...search import as_codes
@@ -27,14 +26,14 @@ from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..filters import decode_metadata
 from ..keys import Key
-from ..question import Found, Nearest, Question
+from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
-from ..table import Item, Table, all_found
+from ..table import Table
 from .answers import Answers
 from .database import Database
-from .items import insert_items, lookup, remove_items, removed_items, top_key
+from .items import all_found, insert_items, lookup, remove_items, removed_items, top_key
 from .segments import Segment, Segments
-from .settings import read_settings, write_settings
+from .settings import new_settings, read_settings, write_settings
 from .verification import verify
 from .versions import drop_mappings, mapping_of, mark_published
 
@@ -97,9 +96,7 @@ class SQLiteTable(Table):
         cls, folder: str | Path, *, dtype: str = "float32", metric: str = "euclidean", **settings: Any
     ) -> "SQLiteTable":
         """Make an empty table in a new or empty folder."""
-        validation.choice("dtype", dtype, ("float32", "float16"))
-        validation.choice("metric", metric, ("euclidean", "cosine"))
-        Database.create(Path(folder), {"dtype": dtype, "metric": metric, "plain_keys": 1, **settings}).close()
+        Database.create(Path(folder), new_settings(dtype, metric) | settings).close()
         return cls(folder)
 
     # What is known of the rows
@@ -122,16 +119,18 @@ class SQLiteTable(Table):
 
     # The write path
 
-    def _lookup(
+    def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
+        """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
         with self.database.read() as connection:
             return lookup(connection, keys, with_texts, max_bytes)
 
     def _check_new(self, keys: list[Key]) -> None:
         """Leave it to `insert_items`: the index of the keys finds them as it stores them."""
 
-    def _top_key(self) -> int:
+    def top_key(self) -> int:
+        """Return the largest key that is a number, -1 where there is none."""
         with self.database.read() as connection:
             return top_key(connection)
 

@@ -1,6 +1,8 @@
-"""Looks at every byte that a checksum covers, and at a sample of the codes."""
+"""Checks every byte that a checksum covers, and a sample of the codes."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,11 +40,8 @@ def verify(
         _check_keys(connection, ids, problems)
         checked = {"items": 0, "versions": _versions(connection, ids, problems), "rows": 0, "codes": 0}
     for start in range(0, len(ids), CODE_ROWS):
-        try:
-            with database.read() as connection:
-                checked["items"] += check_items(connection, ids[start : start + CODE_ROWS])
-        except CorruptStore as error:
-            problems.append(str(error))
+        with _listed(problems), database.read() as connection:
+            checked["items"] += check_items(connection, ids[start : start + CODE_ROWS])
     chosen = np.sort(np.random.default_rng(0).permutation(len(ids))[:n_sample])
     for segment in segments.each(kind, n_features):
         if isinstance(segment, CorruptStore):
@@ -81,28 +80,29 @@ def _mismatched(mapping: HashMapping, X: NDArray[np.float32], stored: NDArray[np
 
 def _check_keys(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> None:
     settings = read_settings(connection)
-    try:
+    with _listed(problems):
         dead = removed_items(connection, settings.get("purged", 0), settings.get("tombstones", 0))
         named = [row[0] for row in connection.execute("SELECT id FROM item")]
         if sorted(dead + named) != ids.tolist():
             problems.append(f"{len(named)} keys and {len(dead)} deletions do not make up the {len(ids)} rows.")
-    except CorruptStore as error:
-        problems.append(str(error))
 
 
 def _versions(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[str]) -> int:
     for relation in SEALED:
-        try:
+        with _listed(problems):
             check_seals(connection, relation)
-        except CorruptStore as error:
-            problems.append(str(error))
     numbers = kept_mappings(connection)
     for number in numbers:
-        try:
-            mapping = mapping_of(connection, number)
-        except MIHashError as error:
-            problems.append(f"Version {number}: {error}")
-            continue
-        _, damage = read_codes(connection, Edition.empty(number, mapping), ids)
-        problems += [] if damage is None else [str(damage)]
+        with _listed(problems, f"Version {number}: "):
+            _, damage = read_codes(connection, Edition.empty(number, mapping_of(connection, number)), ids)
+            problems += [] if damage is None else [str(damage)]
     return len(numbers)
+
+
+@contextmanager
+def _listed(problems: list[str], place: str = "") -> Iterator[None]:
+    """Append an error to the problems, and go on."""
+    try:
+        yield
+    except MIHashError as error:
+        problems.append(f"{place}{error}")
