@@ -165,7 +165,7 @@ def test_who_waits_for_a_lock_in_vain_is_told(folder, database):
         connection.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(folder / DATABASE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreLocked, match="locked by somebody else"):
+    with pytest.raises(StoreLocked, match="locked by another process"):
         put(database, 1)
     other.execute("ROLLBACK")
     other.close()

@@ -10,7 +10,7 @@ def appended(buffer: NDArray[Any], n: int, rows: NDArray[Any], order: Literal["C
     """Return a buffer that holds its first n rows and then the new ones, grown by half when it is full.
 
     It lies in memory row by row, or column by column for the order "F".
-    The first n rows are never written to, so whoever knows of no more can go on reading them.
+    The first n rows are never written to, so others can go on reading them.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """An edition of the hash table: all codes under one mapping, as a value that a reader can hold on to.
 
 Rows are appended behind the end that a reader knows of, deletions are made in a copy, and a new mapping makes a
-new edition; so whoever has an edition answers from one version, whatever happens meanwhile.
+new edition. So a reader with an edition answers from one version, while others change the table.
 """
 
 import hashlib

@@ -299,7 +299,7 @@ class Table(ABC):
     def nearest(self, question: Question, with_keys: bool = True) -> Nearest:
         """Return what one version of the table finds for each query.
 
-        Where rows of that version are purged meanwhile, it asks the next one, at last while nothing can change.
+        Where rows of that version were purged, it asks the next one; after some attempts it stops changes first.
         """
         for _ in self._attempts():
             with self._moment() as moment:

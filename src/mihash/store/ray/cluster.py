@@ -1,4 +1,4 @@
-"""The way to a Ray cluster: which one, which nodes it has, and actors that are pinned to them."""
+"""The Ray cluster: joining and leaving it, its nodes, and actors that are pinned to them."""
 
 import logging
 import os
@@ -53,7 +53,7 @@ def connect(address: str | None) -> bool:
 
 
 def leave() -> None:
-    """Leave the cluster, once nobody of those who have joined it here needs it any more."""
+    """Leave the cluster when the last table that has joined it here is closed."""
     with _JOINING:
         if _USERS:
             _USERS.pop()
@@ -76,7 +76,7 @@ def _join(address: str | None) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise where nobody listens at a host and port: Ray would go on trying for many minutes."""
+    """Raise where no process listens at a host and port: Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         return
@@ -131,7 +131,7 @@ def lent_cpus(resource: str) -> int:
 
 
 def known_resources() -> set[str]:
-    """Return what nodes can be told by: their addresses as Ray's own resources, and those that somebody gave."""
+    """Return the names of nodes: their addresses as Ray's own resources, and the resources they were given."""
     usual = {"CPU", "GPU", "memory", "object_store_memory"}
     known = {name for node in ray_module().nodes() if node["Alive"] for name in node["Resources"]}
     return {name for name in known - usual if not name.startswith("node:__")}

@@ -2,7 +2,7 @@
 
 An entry has a number, and a part for each shard that it concerns: rows that come and rows that go, a version to
 answer with, or the order to compact. A part also says which entry of its shard was the one before, so that a shard
-notices a gap. A part is dropped when its shard has it on its own disk and no learner needs the rows any more.
+notices a gap. A part is dropped when its shard has it on its own disk and no learner needs the rows.
 
 An entry has an author, the session of the coordinator that wrote it. Two logs with an entry of the same number and
 author have the same entries up to there. So the newest entry of a shard tells whether it belongs to a log.

@@ -1,8 +1,8 @@
 """RayTable: the hash table on a Ray cluster. This process coordinates; the shards store, encode and search.
 
-A change is committed to this process's SQLite log, and reaches the shards by its number. It is acknowledged once
-one shard has it, or a note of it, on its disk. A query carries the number and the version of the moment that it
-asks about, so all shards answer for the same one. A shard follows one coordinator: the last that has claimed it.
+A change is committed to this process's SQLite log as a numbered entry, and sent to the shards. It is acknowledged
+once one shard has it, or a note of it, on its disk. A query carries the number and the version of the moment that
+it asks about, so all shards answer for the same one. A shard follows one coordinator: the last that claimed it.
 """
 
 import sqlite3
@@ -101,8 +101,9 @@ class RayTable(Table):
 
             if not read_only:
                 wait_free(self._log.places(), name)
-            who = self._log, not read_only
-            self._members = Members(*who, start, self._oldest, following, float(timeout_s), allow_partial)
+            self._members = Members(
+                self._log, not read_only, start, self._oldest, following, float(timeout_s), allow_partial
+            )
             self._members.wake(self._view.lasts)
         except BaseException:
             self.close()
@@ -183,7 +184,7 @@ class RayTable(Table):
 
     @property
     def purged(self) -> bool:
-        """Whether rows that were learned from are not in the log any more."""
+        """Whether rows that were learned from are no longer in the log."""
         return bool(self.setting("trimmed")) or super().purged
 
     def about(self) -> dict[str, Any]:
@@ -290,7 +291,7 @@ class RayTable(Table):
 
     @contextmanager
     def _moment(self) -> Iterator[View]:
-        """Give the newest moment, and keep the shards from forgetting it meanwhile."""
+        """Give the newest moment, and keep the shards from dropping it during a search."""
         self._follow()
         with self._asking:
             view = self._view
@@ -321,7 +322,7 @@ class RayTable(Table):
 
     @contextmanager
     def _unchanging(self) -> Iterator[None]:
-        if self.database.read_only:  # nobody waits for a reader
+        if self.database.read_only:  # a reader cannot stop the writer
             raise NotReady("The index changes faster than it can be asked from this process: ask again.")
         with self.database.lock:
             yield

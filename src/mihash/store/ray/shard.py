@@ -1,10 +1,10 @@
 """A shard: a SQLite table on its node's disk that follows the coordinator's log, and answers for recent moments.
 
-It knows nothing of Ray, which runs it as an actor and starts it again when its process has died. Everything it is
-told it can be told twice: entries have numbers, and those that it has are passed over.
+It does not import Ray, which runs it as an actor and starts it again when its process has died. Every call can be
+repeated: entries have numbers, and those that the shard has are skipped.
 
-A search names the entry up to which it wants to see, and the version that was published there. The shard keeps the
-editions of the moments that somebody may still ask for, so the answers of all shards are of one moment.
+A search names the last entry that it wants to see, and the version that was published there. The shard keeps the
+editions of recent moments for as long as a search may ask for them, so all shards answer for one moment.
 
 A process serves the coordinator that has started it, and only once that one has claimed the shard under an epoch
 above all before. The claim is on the disk, so a coordinator that was superseded is refused by every later process.
@@ -96,7 +96,7 @@ class Shard:
         return int(self.table.setting("epoch") or 0)
 
     def hello(self) -> dict[str, Any]:
-        """Say who this is, whom it follows and how far it is."""
+        """Return its process, the coordinator that it follows, and up to which entry it is."""
         self._moments.forget()
         edition = self.table.edition
         newest, author = self._newest()
@@ -133,7 +133,7 @@ class Shard:
         return getattr(self if hasattr(self, method) else self.table, method)(*arguments)
 
     def note(self, number: int, author: str | None) -> None:
-        """Keep that there is an entry, of other shards: no log without it may be followed."""
+        """Store that an entry of other shards exists: no log without it may be followed."""
         with self.table.database.lock:
             if number > self._newest()[0]:
                 self._store(noted=number, noted_author=author)
@@ -156,9 +156,9 @@ class Shard:
     # Following the log
 
     def apply(self, parts: list[Part], oldest: int) -> dict[str, Any]:
-        """Do what entries say, in order, each in one transaction with its number; those that are done are not.
+        """Apply entries in order, each in one transaction with its number; skip those that were applied.
 
-        Nobody asks any more for a moment before entry ``oldest``.
+        No search will ask for a moment before entry ``oldest``.
         """
         with self._applying:
             self._moments.add(self.applied, self.table.edition)  # of one that was interrupted after its commit
@@ -167,7 +167,7 @@ class Shard:
                 if number <= self.applied:
                     continue
                 if part["after"] != self.applied:
-                    break  # a gap; who sent it sees how far we are
+                    break  # a gap; the answer tells the coordinator how far this shard is
                 self._apply(number, part)
                 self._moments.add(number, self.table.edition)
             self._moments.forget(oldest)
@@ -204,7 +204,7 @@ class Shard:
     def stage(self, number: int, mapping: bytes, attempt: str = "") -> int | None:
         """Make the codes of a version beside those that answer; return how many, None where it was abandoned.
 
-        An ``attempt`` that was abandoned may come later than the word that it was.
+        The call of an ``attempt`` may arrive after the call that abandons it.
         """
         with self._lock:
             if attempt in self._abandoned:
@@ -247,10 +247,10 @@ class Shard:
     # Answering
 
     def search(self, number: int, last: int, version: int, question: Question, with_keys: bool) -> Nearest | None:
-        """Return for each query the ids and distances of the nearest rows, and their keys where they are wanted.
+        """Return the nearest rows to each query as they were after entry ``number``, with keys where wanted.
 
-        As entry ``number`` saw them, of which this shard must have its part ``last``. None where it cannot answer
-        for that moment any more: then ask for a newer one.
+        The shard must have applied ``last``, its own newest entry up to there. None where it cannot answer for
+        that moment: then ask for a newer one.
         """
         edition = self._moments.at(number, last, version)
         return None if edition is None else self.table.answers.nearest(edition, question, with_keys)

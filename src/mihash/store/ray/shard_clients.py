@@ -1,4 +1,4 @@
-"""All shards of a table: started together, asked together, and missed by name."""
+"""All shards of a table: started together, asked together, and named where they cannot be reached."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -110,8 +110,8 @@ class Members:
     def confirm(self, number: int, lasts: Sequence[int]) -> None:
         """Wait until one shard has the newest entry on its disk; only then is it acknowledged.
 
-        Whoever takes over asks all shards, so it learns of the entry. Where the shards that it concerns are away,
-        another one makes a note of it.
+        A coordinator that takes over asks all shards, so it learns of the entry. Where the shards that it concerns
+        are away, another one stores a note of it.
         """
         concerned = [member for member, last in zip(self.all, lasts, strict=True) if last == number]
         others = [member for member in self.all if member not in concerned]

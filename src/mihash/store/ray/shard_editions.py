@@ -1,4 +1,4 @@
-"""The moments that a shard can answer for: after each entry an edition, for as long as somebody may ask for it."""
+"""The moments that a shard can answer for: the edition after each entry, while a search may ask for it."""
 
 import threading
 import time

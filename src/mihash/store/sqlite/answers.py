@@ -39,54 +39,49 @@ class Answers:
         """Return what an edition finds for each query, None where a row of it is no longer stored."""
         if not edition.n:
             return question.nothing(edition.version)
-        found = self._found(edition, question)
-        if found is None:
+        found = self._by_codes(edition, question)
+        if found is None or (question.where is not None and not self._are_sound(found)):
             return None
-        lists = [ids for ids, _ in found]
-        if question.where is not None and not self._are_sound(lists):
-            return None
-        keys = self._keys(lists) if with_keys else []
-        return None if keys is None else Nearest(found, keys if with_keys else None, edition.version)
+        if question.rescore:
+            return self.rescored(question, found, with_keys, edition.version)
+        return self._named(found, with_keys, edition.version)
 
-    def rescored(self, question: Question, lists: Found, with_keys: bool) -> Nearest | None:
-        """Return ids of rows, ranked again by the distance of their vectors; None where a row is gone."""
+    def rescored(self, question: Question, lists: Found, with_keys: bool, version: int = -1) -> Nearest | None:
+        """Return rows ranked again by the distance of their vectors; None where one is no longer stored."""
         k = question.k if question.radius is None else None
         found = rescored(self._segments, question.queries, lists, k, self._metric)
-        keys = self._keys([ids for ids, _ in found]) if found is not None and with_keys else []
-        return None if found is None or keys is None else Nearest(found, keys if with_keys else None)
+        return None if found is None else self._named(found, with_keys, version)
 
-    def _found(self, edition: Edition, question: Question) -> Found | None:
-        """Return ids and distances for each query."""
+    def _by_codes(self, edition: Edition, question: Question) -> Found | None:
+        """Return ids and distances of the nearest codes to each query: k, or as many as are rescored."""
         live = edition.live
         if question.where is not None:
             live = self._matching(edition, *question.where)
             if live is None:
                 return None
         queries = as_columns(edition.mapping.encode_rows(question.queries))
-        k, rescore, radius = question.k, question.rescore, question.radius
         how = live, question.method, question.n_threads
-        if radius is None:
-            rows, distances = edition.searcher.nearest(queries, edition.columns, max(k, rescore), *how)
-            lists: Found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
-        else:
-            found = edition.searcher.within(queries, edition.columns, radius, *how)
-            lists = [(edition.ids[row], each) for row, each in found]
-        if not rescore:
-            return lists
-        return rescored(self._segments, question.queries, lists, k if radius is None else None, self._metric)
+        if question.radius is None:
+            k = max(question.k, question.rescore)
+            rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
+            return [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
+        found = edition.searcher.within(queries, edition.columns, question.radius, *how)
+        return [(edition.ids[row], each) for row, each in found]
 
-    def _keys(self, lists: list[NDArray[np.int64]]) -> list[NDArray[Any]] | None:
-        """Return the keys of ids, None where one is no longer stored."""
-        wanted = _distinct(lists)
+    def _named(self, found: Found, with_keys: bool, version: int) -> Nearest | None:
+        """Return what was found with its keys, where they are wanted; None where a row is no longer stored."""
+        if not with_keys:
+            return Nearest(found, None, version)
+        wanted = _distinct(found)
         with self._database.read() as connection:
-            found = keys_of(connection, wanted)
-        if len(found) < len(wanted):
+            keys = keys_of(connection, wanted)
+        if len(keys) < len(wanted):
             return None
-        return [key_array([found[number] for number in ids.tolist()]) for ids in lists]
+        return Nearest(found, [key_array([keys[number] for number in ids.tolist()]) for ids, _ in found], version)
 
-    def _are_sound(self, lists: list[NDArray[np.int64]]) -> bool:
+    def _are_sound(self, found: Found) -> bool:
         """Check the seals of rows that a filter has found; return False where one is no longer stored."""
-        wanted = _distinct(lists)
+        wanted = _distinct(found)
         with self._database.read() as connection:
             return check_items(connection, wanted) == len(wanted)
 
@@ -116,5 +111,5 @@ class Answers:
         return bits if edition.live is None else bits & edition.live
 
 
-def _distinct(lists: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.unique(np.concatenate(lists)) if lists else np.empty(0, dtype=np.int64)
+def _distinct(found: Found) -> NDArray[np.int64]:
+    return np.unique(np.concatenate([ids for ids, _ in found])) if found else np.empty(0, dtype=np.int64)

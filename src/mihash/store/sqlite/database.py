@@ -52,11 +52,11 @@ class Database:
     folder
         The folder of the index.
     read_only
-        Whether this process only reads; then another one may write meanwhile.
+        Whether this process only reads; another one may write at the same time.
     """
 
     def __init__(self, folder: Path, read_only: bool) -> None:
-        folder = folder.absolute()  # whoever changes the working directory later finds the same index
+        folder = folder.absolute()  # the working directory may change later
         self.folder, self.read_only = folder, read_only
         self.path = folder / DATABASE
         self.lock = threading.RLock()
@@ -69,7 +69,7 @@ class Database:
         self._guard: WriterLock | None = None
         self._writer: sqlite3.Connection | None = None
         self._watch: sqlite3.Connection | None = None
-        self._stamp: tuple[int, ...] | None = None  # of a file that is read as it lies
+        self._stamp: tuple[int, ...] | None = None  # of a file that is read in place
         try:
             if not self.path.is_file():
                 raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
@@ -153,10 +153,10 @@ class Database:
                 _end_stale(connection)
 
     def _check_alone(self, connection: sqlite3.Connection) -> None:
-        """Raise where somebody else has written, against the lock; what is in memory is not of this file then."""
+        """Raise where another process has written in spite of the lock: memory and file then differ."""
         found = connection.execute("PRAGMA data_version").fetchone()
         if self._written is not None and found != self._written:
-            raise StoreLocked(f"Somebody else has written to {self.folder}. Close this index and open it again.")
+            raise StoreLocked(f"Another process has written to {self.folder}. Close this index and open it again.")
         self._written = found
 
     @contextmanager
@@ -179,7 +179,7 @@ class Database:
                 _end_stale(connection)
 
     def data_version(self) -> tuple[int, ...]:
-        """Return a value that changes when somebody has committed something; one thread at a time may ask."""
+        """Return a value that changes with every commit of another connection; for one thread at a time."""
         with self.lock, _translated(self.path):
             self.check_open()
             if self._stamp is not None:
@@ -189,7 +189,7 @@ class Database:
             return tuple(self._watch.execute("PRAGMA data_version").fetchone())
 
     def _is_unchanged(self) -> bool:
-        """Tell whether a file that is read as it lies is still that file; if not, it is opened anew."""
+        """Tell whether a file that is read in place is unchanged; if not, open it again."""
         if self._stamp != _stamp(self.path):
             for reader in list(self._readers):
                 reader.close()
@@ -200,7 +200,7 @@ class Database:
         return True
 
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment to another folder, on the disk when this returns; others go on meanwhile."""
+        """Write a copy of one moment to another folder; reads and writes go on meanwhile."""
         target = folder / DATABASE
         try:
             make_folder(folder)
@@ -224,10 +224,10 @@ class Database:
             self.trim_log()
 
     def trim_log(self) -> None:
-        """Shorten a log that has grown while somebody read for long, where this process writes.
+        """Shorten a log that has grown during a long read, where this process writes.
 
         SQLite takes pages out of the log only when no reader may need them, and cuts it at a later commit. After a
-        long read there may be none for a while. Whoever else reads meanwhile is not waited for.
+        long read there may be no commit for a while. This does not wait for other readers.
         """
         log = self.path.with_name(f"{DATABASE}-wal")
         with self.lock, suppress(sqlite3.Error, OSError):
@@ -239,7 +239,7 @@ class Database:
                     self._writer.execute(f"PRAGMA busy_timeout = {1000 * _WAIT_S:.0f}")
 
     def vacuum(self) -> None:
-        """Give the free pages of the file back to the disk; where that fails, everything stored is as before."""
+        """Give the free pages of the file back to the disk; a failure changes nothing that is stored."""
         with self.lock:
             with self.write() as connection:  # nobody else has written
                 pass
@@ -323,7 +323,7 @@ class Database:
             wal = self.path.with_name(f"{DATABASE}-wal")
             if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
                 raise
-            self._stamp = _stamp(self.path)  # nothing left in a log, and none can be made: read it as it lies
+            self._stamp = _stamp(self.path)  # no log is left, and none can be made: read it in place
             self._local = threading.local()
             found = self._format()
         if found is None:
@@ -389,7 +389,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
 
 
 def _distrust(connection: sqlite3.Connection) -> None:
-    """Take a file for one that somebody else may have made: run nothing that it holds, and check its pages."""
+    """Treat a file as one from elsewhere: run nothing that it holds, and check its pages."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
 
@@ -436,5 +436,5 @@ def _named(path: Path, error: sqlite3.Error) -> StoreError:
     if code == sqlite3.SQLITE_INTERRUPT:
         return DeadlineExceeded(LATE)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreLocked(f"{path} is locked by somebody else: {error}.")
+        return StoreLocked(f"{path} is locked by another process: {error}.")
     return StoreError(f"Cannot use {path}: {error}.")

@@ -1,6 +1,6 @@
-"""Until when the current thread may read from a database; a read that takes longer is stopped.
+"""A deadline for the reads of a thread: a read that takes longer is stopped.
 
-For who has promised an answer in time, such as the service: what nobody waits for any more should not go on.
+The service uses it: after a request has timed out, its search should not go on.
 """
 
 import sqlite3

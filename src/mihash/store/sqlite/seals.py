@@ -40,7 +40,7 @@ def seal_rows(connection: sqlite3.Connection, relation: str, numbers: Iterable[i
 def check_seals(connection: sqlite3.Connection, relation: str, first: int = 0, last: int = 2**62) -> None:
     """Raise where a row with a number from ``first`` to ``last`` was changed or lost.
 
-    A file that an older mihash has written, and nobody has opened for writing since, has no seals.
+    A file of an older mihash that was not opened for writing since has no seals.
     """
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'seal'").fetchone():
         return

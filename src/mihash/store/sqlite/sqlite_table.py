@@ -1,8 +1,8 @@
 """A hash table on SQLite: vectors on the disk, codes in memory, versions that are swapped as one.
 
-What is added is on the disk before `add` returns. A new version is built beside the old one, which goes on
-answering until the last code is there; then one small transaction and one reference make the change. The codes on
-the disk are a cache: those that are missing or damaged are made again from the vectors.
+What is added is on the disk before `add` returns. A new version is built beside the old one, which answers until
+the last code is there; then one small transaction and one reference swap them. The codes on the disk are a cache:
+those that are missing or damaged are made again from the vectors.
 """
 
 import sqlite3
@@ -177,7 +177,7 @@ class SQLiteTable(Table):
         return edition, stored
 
     def publish(self, edition: Edition, stored: int, begin: float, **settings: Any) -> None:
-        """Answer with a version that was staged, once the rows that came meanwhile are in it."""
+        """Add the rows that came since to a staged version, and answer with it."""
         with self.database.lock, self.loaded_again():
             edition = self._caught_up(edition)
             _check_whole(edition, self._count("rows"))
@@ -317,7 +317,7 @@ class SQLiteTable(Table):
     # Loading and following
 
     def _clean(self) -> None:
-        """Remove what an interrupted build left behind; what was to be built waits again."""
+        """Remove the codes of an interrupted build; its version waits to be built again."""
         with self.database.write() as connection:
             connection.execute(
                 "DELETE FROM code WHERE version NOT IN (SELECT number FROM version WHERE status = 'published')"
@@ -371,7 +371,7 @@ class SQLiteTable(Table):
             connection.execute("DELETE FROM code WHERE version = ?", (number,))
 
     def _follow(self) -> None:
-        """Take over what another process has committed since the last look."""
+        """Take over what another process has committed since the last call."""
         with self._following:
             seen = self.database.data_version()
             if seen == self._followed:

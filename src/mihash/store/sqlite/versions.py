@@ -1,7 +1,7 @@
 """The versions of a hash table: each a mapping, with what became of it.
 
 A version waits to be built, then it is published, or superseded by a newer one before its turn came. Its row
-stays; its mapping is dropped when neither a rollback nor a replay needs it any more.
+stays; its mapping is dropped when neither a rollback nor a replay needs it.
 """
 
 import sqlite3
@@ -141,7 +141,7 @@ def mapping_of(connection: sqlite3.Connection, number: int) -> HashMapping:
     row = connection.execute("SELECT mapping, fingerprint FROM version WHERE number = ?", (number,)).fetchone()
     if row is None or not row[0]:
         known = ", ".join(map(str, kept_mappings(connection))) or "none"
-        what = "There is no version" if row is None else "There is no mapping any more of version"
+        what = "There is no version" if row is None else "The mapping was dropped of version"
         raise UnknownName(f"{what} {number}; known: {known}.")
     mapping = mapping_from_state(saved.load(row[0]))
     if mapping.fingerprint != row[1]:

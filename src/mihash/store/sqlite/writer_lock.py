@@ -16,16 +16,16 @@ LOCK = "writer.lock"
 
 
 def check_free(folder: Path) -> None:
-    """Raise `StoreLocked` where somebody writes to an index."""
+    """Raise `StoreLocked` where a process writes to an index."""
     WriterLock(folder / LOCK).close()
 
 
 class WriterLock:
-    """The right to write, held on a file of its own until it is closed, and freed by the system with the process.
+    """An exclusive lock on a file, held until `close`; the operating system frees it when the process ends.
 
-    With ``flock`` where there is one: a POSIX lock would be lost when this process closes any other descriptor of
-    the file. A process that is forked off shares the descriptor, and would hold the lock after its parent's death;
-    so it closes its copy at once. Elsewhere the file is an SQLite database under an exclusive lock.
+    It uses ``flock`` where there is one: a POSIX lock would be lost when this process closes any other descriptor
+    of the file. A forked process shares the descriptor and would hold the lock after its parent's death, so it
+    closes its copy at once. Elsewhere the file is an SQLite database under an exclusive lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,7 +42,7 @@ class WriterLock:
         except (BlockingIOError, sqlite3.OperationalError) as error:
             self.close()
             raise StoreLocked(
-                f"Somebody else is writing to {path.parent}. Close that index, or open it with read_only=True."
+                f"Another process is writing to {path.parent}. Close that index, or open it with read_only=True."
             ) from error
         except BaseException:
             self.close()
