@@ -206,7 +206,7 @@ def test_mappings_that_nobody_can_need_are_dropped(table, folder):
     table.rebuild(FIRST)
     assert table.build(9)  # a rollback to one that is not of the newest any more
     assert dropped(table, 60) == [*answered, *newest[1:], 50]
-    with pytest.raises(UnknownName, match=r"no mapping any more of version 3; known: 9, 10"):
+    with pytest.raises(UnknownName, match=r"The mapping of version 3 was dropped; known: 9, 10"):
         table.mapping_of(3)
     assert table.verify()["versions"] == 2 * KEPT_MAPPINGS
     table.close()

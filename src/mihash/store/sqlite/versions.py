@@ -141,8 +141,8 @@ def mapping_of(connection: sqlite3.Connection, number: int) -> HashMapping:
     row = connection.execute("SELECT mapping, fingerprint FROM version WHERE number = ?", (number,)).fetchone()
     if row is None or not row[0]:
         known = ", ".join(map(str, kept_mappings(connection))) or "none"
-        what = "There is no version" if row is None else "The mapping was dropped of version"
-        raise UnknownName(f"{what} {number}; known: {known}.")
+        what = f"There is no version {number}" if row is None else f"The mapping of version {number} was dropped"
+        raise UnknownName(f"{what}; known: {known}.")
     mapping = mapping_from_state(saved.load(row[0]))
     if mapping.fingerprint != row[1]:
         raise CorruptStore(f"The mapping of version {number} is damaged: its fingerprint is wrong. Use a backup.")
