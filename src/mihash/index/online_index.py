@@ -319,7 +319,6 @@ class OnlineIndex(IndexControl):
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         about = table.about()
         codes = {name: about[name] for name in ("codes_sampled", "codes_distinct", "bit_entropy") if name in about}
-        size = sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
         return Stats(
             items=len(table),
             deleted=0 if edition is None else edition.n_dead,
@@ -341,7 +340,7 @@ class OnlineIndex(IndexControl):
             write_error=None if self._unwritten is None else str(self._unwritten),
             sqlite=sqlite3.sqlite_version,
             warning=degenerate_codes(**codes) if codes else None,
-            **({"bytes_on_disk": size} | about),
+            **({"bytes_on_disk": table.disk_bytes()} | about),
         )
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
