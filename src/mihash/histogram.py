@@ -1,8 +1,8 @@
-"""Triangular-kernel histograms of Hamming distances and, beside them, their derivative (Sec. 3.2, Eq. 8-10).
+"""Triangular-kernel histograms of Hamming distances and their derivative (Sec. 3.2, Eq. 8-10).
 
-K + 1 bins have their centres at v_0 = 0, ..., v_K = b, a width Delta = b / K apart. A distance between two
-centres gives each a share that falls linearly (Eq. 9), so that a histogram of real-valued distances can be
-differentiated; a whole-number distance with K = b falls on one centre and is simply counted.
+K + 1 bins have their centres at v_0 = 0, ..., v_K = b, Delta = b / K apart. A distance between two centres counts
+in both bins, in shares that fall linearly (Eq. 9), so that a histogram of real-valued distances can be
+differentiated. A whole-number distance with K = b is on one centre and counts in that bin alone.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Mutual information between Hamming distance and neighbourhood, quality and gradient (Sec. 3.1-3.2).
 
-I(D; C) says how much observing the distance D of an item tells about C, whether it is a neighbour. Values are
-in bits (logarithms to base 2): 0 <= I <= H(C) <= 1. An item without neighbours, or without non-neighbours,
-has I = 0 and gives no gradient.
+I(D; C) measures how much the distance D of an item tells about C, whether it is a neighbour. Values are in bits
+(logarithms to base 2): 0 <= I <= H(C) <= 1. An item without neighbours, or without non-neighbours, has I = 0 and
+gives no gradient.
 """
 
 from functools import lru_cache
@@ -104,7 +104,7 @@ def mutual_information_gradient(
     p = prior * p_pos + (1 - prior) * p_neg
     slopes = np.empty_like(distances)
     for side, share, p_side in ((mask, prior, p_pos), (~mask, 1 - prior, p_neg)):
-        # dI / dp_k of this side, Eq. 12-14; a bin that holds none of it has no share to give.
+        # dI / dp_k of this side, Eq. 12-14; a bin without items of this side has no weight.
         weights = np.where(p_side > 0, share * (_log2(p_side) - _log2(p)), 0.0)
         slopes[side] = histogram_slope(weights, distances[side], n_bits, n_bins)
     gradient: Floats = slopes @ (-others / 2)  # dd / dPhi(x) = -Phi(x') / 2, Eq. 15-17
@@ -119,8 +119,8 @@ def quality(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> float:
     codes
         Packed codes (n, bytes) of the reservoir.
     neighbors
-        A boolean matrix (n, n), True where column is a neighbour of row; its diagonal is not looked at, since
-        an item is not its own neighbour. Or class labels (n,), which is faster.
+        A boolean matrix (n, n), True where column is a neighbour of row; its diagonal is ignored, since an
+        item is not its own neighbour. Or class labels (n,), which is faster.
     n_bits
         The code length b.
 
@@ -225,7 +225,7 @@ def _entropy(p: Floats) -> float:
 
 
 def _log2(p: Floats) -> Floats:
-    """Return log2(p), and 0 where p is 0: such a term is always multiplied by nothing."""
+    """Return log2(p), and 0 where p is 0: such a term is always multiplied by 0."""
     return np.log2(p, out=np.zeros_like(p), where=p > 0)
 
 
@@ -269,7 +269,7 @@ def _exchange(
     is_replaced: NDArray[np.bool_],
     counts: Counts,
 ) -> None:
-    """Take replaced items out of the counts of those that stay, and put their successors in."""
+    """In the counts of the items that stay, replace the old items by the new ones."""
     n_words, n = old.shape
     levels = counts.shape[1] // 2
     for i in range(n):

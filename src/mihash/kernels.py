@@ -1,8 +1,7 @@
-"""How hot loops are run: one decorator that compiles them, the population count, and one thread for BLAS.
+"""Compiled loops: the decorators that compile them, the population count, and one thread for BLAS.
 
-Every kernel is compiled at its first call, releases the interpreter lock, and is cached on disk where a
-folder for that can be written; where none can be (a read-only install without a home), it is compiled anew
-in each process.
+A kernel is compiled at its first call and releases the interpreter lock. It is cached on disk if a folder for that
+can be written; otherwise (a read-only install without a home) each process compiles it again.
 """
 
 import ctypes
@@ -49,11 +48,11 @@ def _compile(function: Kernel, fastmath: Any) -> Kernel:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS to one thread inside a ``with``: small products are faster so, and the last bits repeatable.
+    """Limit BLAS to one thread inside a ``with``: small products are faster and their last bits repeatable.
 
-    Products and eigenvectors depend in their last bits on the number of threads, and learning would carry that on.
-    Several threads may be inside at a time; the last one out restores what was there. SciPy brings a BLAS of its
-    own, which is held from the first ``with`` that begins after it was loaded, also inside another.
+    The last bits of products and eigenvectors depend on the number of threads, and learning would amplify that.
+    Several threads may be inside at a time; the last one to leave restores the number from before. SciPy has its
+    own BLAS, which is limited from the first ``with`` after it was loaded, also inside another.
     """
     me = threading.get_ident()
     with _OneThread.lock:
@@ -75,12 +74,12 @@ def one_thread() -> Iterator[None]:
 
 class _OneThread:
     lock = threading.Lock()
-    depth: ClassVar[Counter[int]] = Counter()  # how often each thread is inside
+    depth: ClassVar[Counter[int]] = Counter()  # how many times each thread has entered
     before: ClassVar[dict[tuple[str, int], tuple[Any, int]]] = {}
 
 
 @cache
-def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- what is loaded now; more may be later
+def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- one cached list before SciPy is loaded, one after
     import threadpoolctl
 
     found = threadpoolctl.ThreadpoolController().lib_controllers
@@ -88,12 +87,12 @@ def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- what is loaded now; 
 
 
 def _is_per_thread(library: Any) -> bool:
-    """Tell whether each thread has a number of its own, as with OpenMP; else all share one."""
+    """Return whether each thread has its own number of threads, as with OpenMP, or all share one."""
     return getattr(library, "threading_layer", None) == "openmp"
 
 
 def _setter(library: Any) -> Callable[[int], Any]:
-    """Return what sets the number of threads, whoever asks: threadpoolctl 3.8 obeys one thread alone."""
+    """Return the function that sets the number of threads from any thread; threadpoolctl 3.8 does so from one."""
     known = _SETTERS.get(library.filepath)
     if known is None:
         known = library.set_num_threads

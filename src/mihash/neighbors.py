@@ -73,7 +73,7 @@ class SharedLabel:
 
 @dataclass(frozen=True)
 class WithinDistance:
-    """Neighbours are closer than a Euclidean threshold; labels are not looked at.
+    """Neighbours are at most a Euclidean threshold apart; labels are ignored.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class WithinDistance:
     threshold: float
 
     def __post_init__(self) -> None:
-        """Refuse a threshold that no distance can be compared with."""
+        """Check the threshold."""
         validation.number("threshold", self.threshold, minimum=0)
 
     def between(self, X: Rows, y: Labels | None, X_other: Rows, y_other: Labels | None) -> Flags:  # noqa: ARG002
@@ -105,7 +105,7 @@ RULES: dict[str, Callable[..., Neighborhood]] = {
 
 
 def as_neighborhood(rule: Neighborhood | float | None) -> Neighborhood | None:
-    """Return a rule as it is, and a number as the Euclidean threshold that it stands for."""
+    """Return the rule; a number becomes a `WithinDistance` with that threshold."""
     if rule is None or hasattr(rule, "between"):
         return rule
     if isinstance(rule, Real):
@@ -116,7 +116,7 @@ def as_neighborhood(rule: Neighborhood | float | None) -> Neighborhood | None:
 
 
 def neighborhood_state(rule: Neighborhood) -> State:
-    """Return what `neighborhood_from_state` makes the rule from."""
+    """Return the rule as plain values, for `neighborhood_from_state`."""
     kind = type(rule).__name__
     if RULES.get(kind) is not type(rule):
         raise InvalidInput(f"Only the rules of mihash.neighbors can be saved; got {rule!r}.")

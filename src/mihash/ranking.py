@@ -199,7 +199,7 @@ def average_precision(
         ``"expected"``, ``"best"``, ``"worst"`` or ``"index"``: how equally distant items are ordered.
     divisor
         What to divide by under ``top``: ``"retrieved"``, the relevant items inside the top (the authors' and
-        most papers' choice; 0 if there is none), or ``"relevant"``, as many as there could be there.
+        most papers' choice; 0 if there is none), or ``"relevant"``, the most that could be inside the top.
 
     Examples
     --------
@@ -387,7 +387,7 @@ def _score(
     ties: str,
     divisor: str = "relevant",
 ) -> _Score:
-    """Check, count, and score; the three measures cost little beside the count that they share."""
+    """Check, count and score; the three measures cost little compared to the count that they share."""
     validation.choice("ties", ties, TIES)
     if top is not None:
         validation.integer("top", top, minimum=1)

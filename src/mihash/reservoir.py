@@ -1,8 +1,8 @@
 """Reservoir sampling: a uniform sample of a stream of unknown length (Sec. 3.1; Vitter 1985).
 
-The sample stands for p(x) in the Monte-Carlo estimate of quality (Eq. 6). The random number that decides about
-the t-th example is a function of the seed and t alone, so the sample does not depend on how the stream was cut
-into chunks, and resuming needs no generator state.
+The sample represents p(x) in the Monte-Carlo estimate of quality (Eq. 6). The random number for the t-th example
+is a function of the seed and t alone, so the sample does not depend on the chunks of the stream, and resuming
+needs no state of a generator.
 """
 
 import copy
@@ -31,8 +31,8 @@ class Reservoir:
     """A uniform sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.
 
     Examples come with class labels, with multi-labels, or without: the first ones decide. Without labels,
-    neighbours are closer than the 5 % quantile of the sample's pair distances; the quantile is taken anew
-    whenever the stream has grown by a tenth, which is how fast the sample itself can change.
+    neighbours are closer than the 5 % quantile of the sample's pair distances. The quantile is computed again each
+    time that the stream has grown by a tenth.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Reservoir:
     seed
         Seeds the sampling; the same seed and stream give the same sample, however the stream is chunked.
     neighbors
-        What to use in place of these rules: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
+        A rule to use instead: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
 
     Examples
     --------
@@ -95,11 +95,10 @@ class Reservoir:
     def projected(self, mapping: HashMapping) -> NDArray[np.float32]:
         """Return the mapping's projections (n, b) of the kept examples.
 
-        The last ones are remembered: the trigger that measures a mapping and the learner that goes on from it ask
-        for the same.
+        The last result is cached: the trigger and the learner ask for the projections of the same mapping.
         """
         if self._projected is None or self._projected[0] is not mapping or self._projected[1] != self.seen:
-            with one_thread():  # a learner goes on from these values: their last bits must be repeatable
+            with one_thread():  # a learner continues from these values: their last bits must be repeatable
                 self._projected = (mapping, self.seen, mapping.project(self.X))
         return self._projected[2]
 
@@ -171,7 +170,7 @@ class Reservoir:
         return twin
 
     def state(self) -> State:
-        """Return all that `restore` needs; the sample by value."""
+        """Return all that `restore` needs, the sample included."""
         rule = None if self._neighborhood is None else neighborhood_state(self._neighborhood)
         return {
             "size": self.size,
@@ -186,7 +185,7 @@ class Reservoir:
         }
 
     def restore(self, state: State) -> None:
-        """Become the reservoir whose `state` this is."""
+        """Take the state that `state` returned."""
         self.size, self.seed, self.seen = state["size"], state["seed"], state["seen"]
         self._measured_at = state["measured_at"]
         self._X = _grown(state["X"], self.size)
@@ -203,7 +202,7 @@ def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) ->
     """Refuse labels of another kind than those before them."""
     if (y is None) != (before is None):
         begun = "without" if before is None else "with"
-        raise InvalidInput(f"The stream began {begun} labels `{name}`; go on as it began.")
+        raise InvalidInput(f"The stream began {begun} labels `{name}`; continue in the same way.")
     if y is not None and before is not None and y.shape[1:] != before.shape[1:]:
         kinds = [
             f"a 0/1 matrix of {part.shape[1]} classes" if part.ndim == 2 else "integers" for part in (before, y)

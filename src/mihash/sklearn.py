@@ -35,7 +35,8 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     reservoir_size
         How many examples are kept as a sample.
     n_passes
-        How often `fit` goes over the examples, each time in another order; over few, until it has seen 1,000.
+        How many times `fit` passes over the examples, each time in another order; more times if there are fewer
+        than 1,000 examples.
     packed
         Whether `transform` gives packed codes (n, ceil(n_bits / 8)), or one 0/1 column for each bit.
     parameters
@@ -87,7 +88,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn anew from examples; neighbours are those with the same label, or without y the closest 5 %."""
+        """Learn from examples, from the start; neighbours share a label or, without y, are the closest 5 %."""
         vectors = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         check_consistent_length(vectors, y)
         random = check_random_state(self.random_state)
@@ -122,7 +123,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([f"hashencoder{i}" for i in range(n)], dtype=object)
 
     def __sklearn_tags__(self) -> Tags:
-        """Say that codes are not of the type of the features."""
+        """Declare that codes do not have the type of the features."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
@@ -156,7 +157,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput(self._loop.failure)
 
     def _numbered(self, labels: NDArray[Any]) -> NDArray[np.int64]:
-        """Return names of classes as numbers, the same ones for every call."""
+        """Return class names as numbers, the same numbers in every call."""
         names = labels.tolist()
         missing = [i for i, name in enumerate(names) if _is_missing(name)]
         if missing:
@@ -169,7 +170,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _is_missing(name: Any) -> bool:
-    """Tell whether a label is None, NaN or NaT, or the NA of pandas, which cannot be compared."""
+    """Return whether a label is None, NaN, NaT, or pandas' NA, which cannot be compared."""
     try:
         return name is None or bool(name != name)  # noqa: PLR0124 -- only NaN differs from itself
     except TypeError:

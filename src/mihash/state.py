@@ -1,7 +1,7 @@
-"""Saved state: nested dictionaries of numbers, strings and arrays as bytes, without pickle.
+"""Saved state: nested dictionaries of numbers, strings and arrays as bytes and atomic files, without pickle.
 
 Layout: 8 bytes of magic (``mihash`` and a two-digit format number), the header's length (8 bytes, little
-endian), the header (JSON; an array stands there as its dtype, shape and offset), the arrays as plain
+endian), the header (JSON, with the dtype, shape and offset of each array), the arrays as plain
 little-endian buffers, and 32 bytes of BLAKE2b over all before them.
 """
 
@@ -35,7 +35,7 @@ def dump(state: State) -> bytes:
     try:
         header = json.dumps(_describe(state, buffers), sort_keys=True, allow_nan=True).encode()
     except RecursionError as error:
-        raise InvalidInput("What is to be saved is nested too deeply. Use fewer levels.") from error
+        raise InvalidInput("The state is nested too deeply to be saved. Use fewer levels.") from error
     body = b"".join([MAGIC, len(header).to_bytes(_LENGTH_BYTES, "little"), header, *buffers])
     return body + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
@@ -64,11 +64,11 @@ def load(data: bytes) -> State:
     try:
         state = _restore(json.loads(body[start:end]), memoryview(body)[end:])
     except RecursionError as error:
-        raise CorruptStore("The saved state is nested too deeply: mihash has not written it.") from error
+        raise CorruptStore("The saved state is nested too deeply: it was not written by mihash.") from error
     except (ValueError, TypeError, LookupError) as error:
         raise CorruptStore(f"The saved state is not as mihash writes it: {error}.") from error
     if not isinstance(state, dict):
-        raise CorruptStore("The saved state is not as mihash writes it: it is no dictionary.")
+        raise CorruptStore("The saved state is not as mihash writes it: it is not a dictionary.")
     return state
 
 
@@ -78,7 +78,7 @@ def write(path: str | os.PathLike[str], state: State) -> None:
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Write beside a file, bring that to the disk, and put it in the file's place."""
+    """Replace a file atomically: write a temporary file beside it, fsync it, and rename it."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
@@ -107,7 +107,7 @@ def read(path: str | os.PathLike[str]) -> State:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it where they are not there, with their names on the disk."""
+    """Make a folder and its missing parents, and fsync the folders that hold them."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in made:
@@ -115,7 +115,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
+    """Fsync a folder, so that the names in it survive a crash."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

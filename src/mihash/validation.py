@@ -1,7 +1,7 @@
-"""The one place where arguments are checked, so that every error reads alike.
+"""Checks of arguments, in one place, so that all errors have the same form.
 
-A message says what was wrong, which rule it broke, what was got and what to do. A check returns the value in
-the form that the rest of the package works with; it never changes the caller's array.
+A message names the parameter, the rule, the value and what to do. A check returns the value in the form that the
+rest of the package uses; it never changes the caller's array.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def features(
 ) -> NDArray[np.float32]:
     """Return feature vectors as a C-ordered float32 matrix (n, d) of finite numbers.
 
-    With ``check=False`` the numbers are looked at later, by `finite`.
+    With ``check=False`` the caller checks the numbers later, with `finite`.
 
     >>> features("X", [[1.0, float("nan")]])
     Traceback (most recent call last):
@@ -102,7 +102,7 @@ def features(
         raise InvalidInput(f"`{name}` must not be empty; got shape {raw.shape}.")
     if n_features is not None and raw.shape[1] != n_features:
         raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {raw.shape}.")
-    with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: refused below
+    with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: raises below
         matrix = np.ascontiguousarray(raw, dtype=np.float32)
     if check:
         finite(name, matrix)
@@ -110,14 +110,14 @@ def features(
 
 
 def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0, any_length: bool = False) -> None:
-    """Refuse a matrix with a NaN, an infinity or a length beyond 1e15, naming the row, counted from ``first_row``.
+    """Raise if a row has a NaN, an infinity or a length above 1e15; rows are counted from ``first_row``.
 
-    The inner product of two longer vectors, and what is learned from it, may not fit into float32. With
-    ``any_length`` they are taken: a code is only a matter of signs.
+    The inner product of two longer vectors may not fit into float32. ``any_length`` accepts them, for encoding:
+    a code depends on signs alone.
     """
     flat = matrix.ravel()
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.dot(flat, flat) < _LONGEST**2:  # false for NaN; cheaper than a look at each number
+        if np.dot(flat, flat) < _LONGEST**2:  # false for NaN; cheaper than a check of each number
             return
         bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
         if len(bad):
@@ -150,7 +150,7 @@ def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
     if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")
-    if raw.ndim == 1 or raw.shape[1] == 1:  # a column is a vector that stands upright
+    if raw.ndim == 1 or raw.shape[1] == 1:  # one column is one label for each row
         return np.ascontiguousarray(raw.ravel(), dtype=np.int64)
     if raw.shape[1] == 0 or not np.isin(raw, (0, 1)).all():
         raise InvalidInput(f"`{name}` as a matrix must hold 0 or 1 for each class (multi-label).")
@@ -215,13 +215,13 @@ def as_rows(name: str, X: ArrayLike, y: Any = None) -> tuple[ArrayLike, Any, boo
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return anything array-like as an array; ragged rows are refused."""
+    """Return an array-like value as an array; raise if its rows have several lengths."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
-        ragged = "inhomogeneous" in str(error)  # NumPy's long word for rows of several lengths
-        told = "" if ragged else f"; {str(error).rstrip('.')}"
-        raise InvalidInput(f"`{name}` must be an array with rows of one length{told}.") from error
+        ragged = "inhomogeneous" in str(error)  # NumPy's message about rows of several lengths
+        detail = "" if ragged else f"; {str(error).rstrip('.')}"
+        raise InvalidInput(f"`{name}` must be an array with rows of one length{detail}.") from error
 
 
 def _fits_int64(values: NDArray[Any]) -> bool:

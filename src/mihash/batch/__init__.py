@@ -1,7 +1,7 @@
 """Batch hashing methods, one paper a file: ``fit(X, y)`` returns a hash mapping (Sec. 4.3.2).
 
 `METHODS` maps the name that experiments use to the class, for what needs NumPy alone. VDSH, DPSH and DTSH live in
-`mihash.deep`; they are imported, and torch with them, when they are first asked for.
+`mihash.deep`; they, and torch, are imported on first use.
 """
 
 import importlib
@@ -79,7 +79,7 @@ def method_class(name: str) -> type[BatchMethod]:
 
 
 def lacking(name: str) -> str | None:
-    """Return what must be installed before a method can be had, or None.
+    """Return what must be installed before a method can be used, or None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every batch hashing method is: parameters, and ``fit(X, y)`` that returns a hash mapping (Sec. 4.3.2)."""
+"""The base class of batch hashing methods: parameters, and ``fit(X, y)``, which returns a mapping (Sec. 4.3.2)."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from ..neighbors import Labels
 Matrix = NDArray[np.float32]
 Progress = Callable[[int, int], object]
 
-FIRST, ANCHORS, ORDER = 2, 3, 4  # what a generator is for
+FIRST, ANCHORS, ORDER = 2, 3, 4  # the purposes of random numbers: first parameters, anchors, order
 
 
 class BatchMethod(ABC):
@@ -28,7 +28,7 @@ class BatchMethod(ABC):
     Attributes
     ----------
     history
-        The method's objective after each step of the last `fit`: what it is, the method says.
+        The method's objective after each step of the last `fit`; each method documents its own.
     """
 
     name: ClassVar[str]
@@ -57,10 +57,10 @@ class BatchMethod(ABC):
         refusal = self.refusal(vectors, labels)
         if refusal is not None:
             raise InvalidInput(refusal)
-        import scipy.linalg  # noqa: F401 -- its BLAS must be there to be held to one thread
+        import scipy.linalg  # noqa: F401 -- its BLAS must be loaded to be limited to one thread
 
         with one_thread():
-            return self.learn(vectors, labels, progress or _nobody)
+            return self.learn(vectors, labels, progress or _ignore)
 
     @abstractmethod
     def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> HashMapping:
@@ -75,7 +75,7 @@ class BatchMethod(ABC):
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(purpose,)))
 
     def refusal(self, X: Matrix, y: Labels | None) -> str | None:
-        """Return why the method cannot learn from checked examples, though it may from others; None if it can."""
+        """Return why the method cannot learn from these checked examples; None if it can."""
         who = type(self).__name__
         if len(X) < 2:
             return f"{who} learns from at least 2 examples; got {len(X)}."
@@ -87,8 +87,8 @@ class BatchMethod(ABC):
         return f"{type(self).__name__}({arguments})"
 
 
-def _nobody(done: int, total: int) -> None:
-    """Nobody wants to know."""
+def _ignore(done: int, total: int) -> None:
+    """Report to nobody: the default for ``progress``."""
 
 
 def _wanted(y: Labels) -> str | None:

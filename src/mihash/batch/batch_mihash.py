@@ -29,7 +29,7 @@ class MIHash(BatchMethod):
     """Learn hash functions by gradient ascent on mutual information, minibatch by minibatch.
 
     Raises the mean over the items of a minibatch of I(D; C): D are the distances of its relaxed code,
-    2 sigma(A w.z) - 1, to those of the other items, and C says which of them are neighbours. The gradient flows
+    2 sigma(A w.z) - 1, to those of the other items, and C is whether they are neighbours. The gradient flows
     through both codes of a pair. An item without neighbours, or without others, in its minibatch gives none.
     ``history`` is the mean I of each epoch, in bits.
 
@@ -56,7 +56,7 @@ class MIHash(BatchMethod):
         K of the distance histograms (Eq. 8); None is the paper's default, K = b.
     unit_length
         Keep each w at unit length, so that A alone says how sharp relaxed codes are. False is the paper's method:
-        w grows, relaxed codes become hard, and few examples are learned by heart.
+        w grows, relaxed codes become hard, and a small training set is overfitted.
     whiten
         Whiten the features with this shrinkage, in units of the mean eigenvalue of their covariance, before they
         are brought to unit length. ``"auto"`` is 2 for the features themselves and 0.1 for a kernel map. None is
@@ -163,7 +163,7 @@ class MIHash(BatchMethod):
         return CHOSEN[self.kernel][name] if value == "auto" else value
 
     def _saturated(self) -> bool:
-        """Tell whether the last ``patience`` periods of ``decay_every`` epochs were no better than before."""
+        """Return whether the last ``patience`` periods of ``decay_every`` epochs were no better than before."""
         if self.patience is None or len(self.history) % self.decay_every:
             return False
         means = np.reshape(self.history, (-1, self.decay_every)).mean(axis=1)
@@ -176,7 +176,7 @@ def minibatch_gradient(
 ) -> tuple[float, Matrix]:
     """Return the mean over a minibatch of I, and its gradient by the projections W' z (n, b), in nats.
 
-    ``near`` (n, n) says which pairs are neighbours; its diagonal is not looked at. With s_ij = dI_i / dd_ij and V
+    ``near`` (n, n) says which pairs are neighbours; its diagonal is ignored. With s_ij = dI_i / dd_ij and V
     the relaxed codes, dI / dV = -(s + s') V / 2: a distance depends on two codes, and counts for two (Eq. 11-17).
 
     Examples

@@ -29,8 +29,8 @@ class FastHash(BatchMethod):
 
     With the bits before it fixed, a pair's loss depends on the new bit only through z_i z_j, so the bit has to
     make a quadratic form small, 1/2 sum_ij a_ij z_i z_j with a_ij = L(alike) - L(different) (`pair_weights`);
-    `infer_bit` does so over blocks of similar examples. Trees are then fitted to z, and what they give stands for
-    the bit when the next one is inferred, which makes up for what they got wrong.
+    `infer_bit` does so over blocks of similar examples. Trees are then fitted to z, and their output
+    replaces the bit when the next one is inferred, which corrects their errors.
 
     Each bit is learned with the loss of the code so far: a short code is the beginning of a longer one.
     ``history`` is the share of the examples whose inferred value the trees miss, for each bit. Works with class
@@ -57,7 +57,7 @@ class FastHash(BatchMethod):
     learning_rate
         The step of the boosting.
     n_candidates
-        From how many features, drawn anew for each bit, its trees choose at most.
+        How many features, drawn again for each bit, its trees choose from at most.
     seed
         Seeds all that is random.
 
@@ -276,7 +276,7 @@ def _settle(
 
 @jit
 def _descend(inside: NDArray[np.float32], pull: NDArray[np.float64], z: NDArray[np.float64]) -> None:
-    """Turn values that the others pull to the other side, until there is none; ``pull`` follows."""
+    """Flip values whose sign the pull opposes, until there are none; update ``pull``."""
     moved = True
     while moved:
         moved = False
@@ -294,10 +294,10 @@ def _add(total: NDArray[np.float64], factor: float, row: NDArray[np.float32]) ->
 
 
 def _trees(model: Any, chosen: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the trees of a fitted scikit-learn model as arrays: by depth, so that siblings stand together.
+    """Return the trees of a fitted scikit-learn model as arrays, by depth, so that siblings are adjacent.
 
-    They are not among what scikit-learn promises to keep (other models of its are, and are too slow here), so what
-    is read is checked.
+    These attributes are not part of scikit-learn's public interface (its public models are too slow here), so the
+    caller checks what was read.
     """
     try:
         predictors = [predictor for (predictor,) in model._predictors]

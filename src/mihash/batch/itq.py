@@ -16,7 +16,7 @@ class ITQ(BatchMethod):
     """Rotate the leading principal components V (n, b) so that rounding them to codes loses little.
 
     Minimises the quantisation error ||B - V R||^2 over codes B of +-1 and rotations R by turns: B = sgn(V R), then
-    R from the singular vectors of B' V. No labels are looked at. ``history`` is the error for each example and bit
+    R from the singular vectors of B' V. Labels are ignored. ``history`` is the error for each example and bit
     after each turn; it never rises.
 
     Parameters
@@ -54,11 +54,11 @@ class ITQ(BatchMethod):
         self.tolerance = validation.number("tolerance", tolerance, minimum=0)
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, progress: Progress | None = None) -> HashMapping:  # noqa: ARG002 -- one signature for all
-        """Learn from vectors (n, d); labels are not looked at. Return the mapping."""
+        """Learn from vectors (n, d); labels are ignored. Return the mapping."""
         return super().fit(X, None, progress)
 
     def refusal(self, X: Matrix, y: Labels | None) -> str | None:
-        """Return why it cannot learn: also where there are fewer components than bits."""
+        """Return why it cannot learn from these examples, for example with fewer components than bits."""
         n, d = X.shape
         if n >= 2 and self.n_bits > min(d, n - 1):
             return (

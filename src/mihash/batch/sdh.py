@@ -1,4 +1,4 @@
-"""SDH: supervised discrete hashing, codes that a linear classifier can read (Sec. 4.3.2, Table 1)."""
+"""SDH: supervised discrete hashing, codes that a linear classifier can classify (Sec. 4.3.2, Table 1)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ _SWEEPS = 20
 
 
 class SDH(BatchMethod):
-    """Learn codes B of +-1 from which the classes Y can be told linearly, and hash functions F that predict them.
+    """Learn codes B of +-1 that a linear classifier maps to the classes Y, and hash functions F that predict B.
 
     Minimises, over B, the classifier W and F(x) = P' z(x) + c by turns,
 

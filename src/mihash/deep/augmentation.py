@@ -1,4 +1,4 @@
-"""Augmentation of image minibatches as tensor operations, on the device where the images lie."""
+"""Augmentation of image minibatches as tensor operations, on the device of the images."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Augmentation:
     flip
         Whether half of the images are mirrored.
     cutout
-        The side of the square that is cut out, 0 for none; part of it may lie outside.
+        The side of the square that is cut out, 0 for none; part of it may be outside the image.
     fill
         The value of pixels in it.
 
@@ -77,7 +77,7 @@ def _shifted(n: int, size: int, shift: int, device: torch.device) -> Tensor:
 
 
 def _span(n: int, size: int, length: int, device: torch.device) -> Tensor:
-    """Return which places (n, size) lie in a stretch of that length around a random one."""
+    """Return which places (n, size) are in an interval of that length around a random place."""
     starts = torch.randint(0, size, (n, 1), device=device) - length // 2
     places = torch.arange(size, device=device)
     return (places >= starts) & (places < starts + length)

@@ -58,7 +58,7 @@ class DTSHLoss(nn.Module):
 class _Triplets(torch.autograd.Function):
     """The mean over triplets of log(1 + exp(alpha - Theta_qp + Theta_qn)), and its derivative.
 
-    There may be N^3 triplets: they are looked at for some anchors at a time, value and derivative in one go.
+    There may be N^3 triplets: they are computed for some anchors at a time, value and derivative together.
     """
 
     @staticmethod
@@ -68,7 +68,7 @@ class _Triplets(torch.autograd.Function):
         total, slope = theta.new_zeros(()), torch.zeros_like(theta)
         positive = near & ~torch.eye(n, dtype=torch.bool, device=near.device)
         n_positive = positive.sum(1)
-        most = max(1, int(n_positive.max()))  # neighbours are few: they are brought together, one side of a square
+        most = max(1, int(n_positive.max()))  # neighbours are few: their columns are gathered
         columns = positive.to(torch.uint8).argsort(dim=1, descending=True)[:, :most]
         given, apart = positive.gather(1, columns), ~near
         rows = max(1, _TRIPLETS // (n * most))

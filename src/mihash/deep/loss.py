@@ -26,7 +26,7 @@ class MutualInformationLoss(torch.nn.Module):
 
     An item is not its own neighbour. An anchor without neighbours, or without non-neighbours, has I = 0 and gives
     no gradient. Histograms are computed in float32 (float64 for float64 codes), also under autocast. On the CPU
-    codes outside [-1, 1] are an error; on a GPU, where a look at them would make it wait, distances are cut off.
+    codes outside [-1, 1] are an error; on a GPU, which would have to wait for such a check, distances are clamped.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class _Information(torch.autograd.Function):
         scaled = distances.clamp(0, n_bits) * per_bin
         lower = scaled.floor().clamp(max=n_bins - 1)
         share = scaled - lower
-        place = lower.long().clamp(0, n_bins - 1) + near * (n_bins + 1)  # the neighbours' histogram stands second
+        place = lower.long().clamp(0, n_bins - 1) + near * (n_bins + 1)  # the second histogram is of neighbours
         mass = distances.new_zeros(n, 2 * (n_bins + 1))
         mass.scatter_add_(1, place, (1 - share) * counted)
         mass.scatter_add_(1, place + 1, share * counted)
@@ -162,7 +162,7 @@ class _Information(torch.autograd.Function):
         total = n_all.clamp(min=1)[:, None].to(distances.dtype)
         joint = mass.view(n, 2, n_bins + 1) / total[:, :, None]  # P(C, D)
         p, p_side = joint.sum(1, keepdim=True), joint * (total[:, :, None] / sides)
-        known = (joint > 0) & (sides > 0).all(1, keepdim=True)  # an anchor with one side only tells nothing
+        known = (joint > 0) & (sides > 0).all(1, keepdim=True)  # an anchor with one side only has I = 0
         ratio = torch.where(known, p_side, 1).log2() - torch.where(known, p, 1).log2()  # Eq. 12-14, without p(C)
         ctx.save_for_backward(ratio.view(n, -1), place, counted, total)
         ctx.per_bin = per_bin

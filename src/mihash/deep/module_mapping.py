@@ -30,13 +30,13 @@ class ModuleMapping(HashMapping):
     Parameters
     ----------
     network
-        A network that `build_network` made, and somebody trained. What is kept is built once more from its name
-        and arguments, with its parameters: just what whoever loads the mapping gets.
+        A trained network that `build_network` made. The mapping builds its own copy from the name and arguments,
+        with the same parameters, as loading the mapping does.
     input_shape
         The shape of one input, such as (3, 32, 32); vectors come in flattened.
     device
-        Where to encode. It is no part of the value: the same network on two devices is the same mapping, though
-        outputs near 0 may then get different bits.
+        Where to encode. It is not part of the value: the same network on two devices is the same mapping, although
+        outputs near 0 may get different bits.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def register_network(name: str, builder: Builder) -> None:
     Parameters
     ----------
     name
-        How it is called. It is saved with the mapping; whoever loads that must have registered the name too.
+        Its name, which is saved with the mapping. A process that loads the mapping must register the name first.
     builder
         ``builder(n_bits, **arguments)`` returns the module; the arguments must be plain values (JSON).
 

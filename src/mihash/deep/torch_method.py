@@ -75,7 +75,7 @@ class DeepLearner(BatchMethod):
                 break
 
     def _stalled(self) -> bool:
-        """Tell whether the last ``patience`` epochs did not lower the loss."""
+        """Return whether the last ``patience`` epochs did not lower the loss."""
         waited, best = 0, float("inf")
         for epoch, loss in enumerate(self.history):
             waited = 0 if epoch == 0 or loss < best - _GAIN * abs(best) else waited + 1

@@ -124,7 +124,7 @@ class Trainer:
         self.optimizer = self._make_optimizer()
 
     def parameters(self) -> dict[str, Any]:
-        """Return what a training depends on, beside the network, the loss and the data."""
+        """Return what a training depends on, except the network, the loss and the data."""
         names = ("epochs", "batch_size", "learning_rate", "momentum", "weight_decay", "clip", "seed")
         augmentation = None if self.augmentation is None else asdict(self.augmentation)
         return {
@@ -160,7 +160,7 @@ class Trainer:
             ``history`` has what is known of them.
         checkpoint
             A file to save to after every ``checkpoint_every`` epochs and at the end. If it is there already, the
-            training goes on from it.
+            training continues from it.
         """
         images = self._on_device("X", X)
         labels = self._labels(y, len(images))
@@ -196,7 +196,7 @@ class Trainer:
         return packed(self.outputs(X))
 
     def state(self) -> State:
-        """Return everything that `restore` needs to go on, as plain values and arrays."""
+        """Return everything that `restore` needs, as plain values and arrays."""
         return {
             "parameters": self.parameters(),
             "history": [asdict(epoch) for epoch in self.history],
@@ -206,7 +206,7 @@ class Trainer:
         }
 
     def restore(self, state: State) -> None:
-        """Go on where a state was taken; the parameters must be the same, and the data should be."""
+        """Continue where a state was taken; the parameters must be the same, and the data should be."""
         if state.get("parameters") != self.parameters():
             raise InvalidInput(f"The checkpoint was made with {state.get('parameters')}, not {self.parameters()}.")
         load_arrays(self.network, state["network"])

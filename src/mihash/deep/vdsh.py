@@ -66,7 +66,7 @@ class VDSH(DeepLearner):
 
     Notes
     -----
-    The publication's text was not at hand: what is known of it (full layers of equal width, rectified, a
+    The publication's text was not available: what is known of it (full layers of equal width, rectified, a
     supervised loss on the codes, auxiliary variables in the manner of ADMM, layer-wise updates) is kept; the
     constants are this project's.
 

@@ -1,7 +1,7 @@
 """The hash mapping Phi: feature vectors to binary codes, as frozen values (Sec. 3).
 
-Learners produce mappings; only mappings encode. A mapping never changes once it is made, so the snapshot of
-Sec. 3.1 is simply a reference to one. One kind, one file.
+Learners produce mappings; only mappings encode. A mapping never changes, so the snapshot of Sec. 3.1 is a
+reference to one. `load_mapping` reads one from a file. One kind, one file.
 """
 
 from .forest import ForestMapping

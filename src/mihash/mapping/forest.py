@@ -1,7 +1,7 @@
 """Boosted regression trees as hash functions: what FastHash learns.
 
-The trees of all bits lie one after the other in plain arrays, a node a place. A right child stands beside the left
-one and a leaf is its own child, so that vectors go down a tree in a fixed number of steps without a branch.
+The nodes of all trees are stored in plain arrays, one tree after the other. A right child follows its left sibling
+and a leaf is its own child, so that vectors descend a tree in a fixed number of steps without a branch.
 """
 
 from typing import Any
@@ -29,14 +29,13 @@ class ForestMapping(HashMapping):
         A vector goes left where its feature is at most this (nodes,); any at a leaf. Kept as float32, rounded
         down, which changes no comparison with a float32 number.
     left
-        The left child of each node (nodes,), further on in its tree, with the right one beside it; a leaf names
-        itself.
+        The left child of each node (nodes,), later in its tree; the right child follows it. A leaf names itself.
     value
         What each leaf adds (nodes,), in float64; any at a node that is not a leaf.
     roots
         Where each tree begins (trees,), increasing from 0.
     n_trees
-        How many trees each bit has (b,); the trees stand in the order of the bits.
+        How many trees each bit has (b,); the trees are in the order of the bits.
     offset
         What each bit's sum begins with (b,), in float64; zeros by default.
     n_features
@@ -82,7 +81,7 @@ class ForestMapping(HashMapping):
             array.setflags(write=False)
 
     def _check(self) -> NDArray[np.int32]:
-        """Refuse arrays that are not a forest; return the depth of each tree."""
+        """Raise if the arrays are not a forest; return the depth of each tree."""
         n_nodes, n_trees = len(self._feature), len(self._roots)
         for name, array in (("threshold", self._threshold), ("left", self._left), ("value", self._value)):
             if len(array) != n_nodes:
@@ -101,8 +100,8 @@ class ForestMapping(HashMapping):
         depths: NDArray[np.int32] = _depths(self._left, self._roots, ends)
         if (depths < 0).any():
             raise InvalidInput(
-                f"`left` must name a node further on in the same tree, each once, or a leaf itself; "
-                f"tree {int(np.argmax(depths < 0))} is none."
+                f"`left` must name a later node of the same tree, each once, or the leaf itself; "
+                f"tree {int(np.argmax(depths < 0))} does not."
             )
         return depths
 
@@ -165,7 +164,7 @@ def _sums(
 
 @jit
 def _depths(left: NDArray[np.int32], roots: NDArray[np.int32], ends: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the depth of each tree, -1 for what is none."""
+    """Return the depth of each tree, -1 for one that is not a tree."""
     depths = np.zeros(len(roots), dtype=np.int32)
     level = np.full(len(left), -1, dtype=np.int32)
     for tree in range(len(roots)):

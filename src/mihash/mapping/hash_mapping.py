@@ -128,7 +128,7 @@ class HashMapping(ABC):
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether two mappings are the same value."""
+        """Return whether two mappings have the same fingerprint."""
         return isinstance(other, HashMapping) and self.fingerprint == other.fingerprint
 
     def __hash__(self) -> int:

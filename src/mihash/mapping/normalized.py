@@ -14,7 +14,7 @@ from .linear import LinearMapping
 from .signs import LinearSigns
 from .sums import Matrix
 
-_FAR = 30.0  # a centre so many times the spread away costs digits and time, unless it is subtracted first
+_FAR = 30.0  # a mean farther away, in units of the spread, is subtracted first: folding it would lose digits
 
 
 class NormalizedMapping(HashMapping):
@@ -31,7 +31,7 @@ class NormalizedMapping(HashMapping):
     gain
         A scalar factor.
     unit
-        Whether vectors are brought to unit length first.
+        Whether vectors are scaled to unit length first.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class NormalizedMapping(HashMapping):
         if isinstance(inner, LinearMapping) and sums.lengths(self.mean[None])[0] * abs(float(self.gain[0])) < _FAR:
             weights = inner.weights.astype(np.float64) * float(self.gain[0])
             offset = inner.offset - sums.over_rows(self.mean[:, None] * weights)
-            with np.errstate(over="ignore"):  # `frozen` refuses what does not fit
+            with np.errstate(over="ignore"):  # `frozen` raises where a number does not fit
                 self._folded = LinearMapping(weights, offset)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -94,7 +94,7 @@ class NormalizedMapping(HashMapping):
         return float("inf")
 
     def state(self) -> State:
-        """Return what `mapping_from_state` makes the mapping from."""
+        """Return the mapping as plain values, for `mapping_from_state`."""
         own = {"mean": self.mean, "gain": self.gain, "unit": self.unit}
         return {"kind": self.kind, "inner": self.inner.state(), **own}
 

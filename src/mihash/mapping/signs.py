@@ -3,8 +3,8 @@
 A bit is the sign of one number, s = sum_k x_k w_k + offset L, summed in float64 in the order of the features. L is
 1, or the length of x for functions of vectors of unit length. A product of BLAS in float32 nearly always has that
 sign too: whatever the order of its sum, it is wrong by at most gamma_d |x| |w| (Higham, Accuracy and Stability of
-Numerical Algorithms, Sec. 3.1). So the product may have any shape and any number of threads, and only a number
-within the bound of 0 is summed again.
+Numerical Algorithms, Sec. 3.1). So the product may have any shape and any number of threads, and only numbers
+within that bound of 0 are summed again.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ class LinearSigns:
     def encode(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the packed codes (n, ceil(b / 8)) of float32 vectors (n, d).
 
-        ``projections`` are X W + offset in float32, where somebody has them already; not for ``unit``.
+        ``projections`` are X W + offset in float32, if the caller has them already; not for ``unit``.
         """
         d, b = self._weights.shape
         X = np.ascontiguousarray(X)

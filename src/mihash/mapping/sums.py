@@ -1,4 +1,4 @@
-"""Sums in one stated order: values that are the same to the last bit wherever they are worked out.
+"""Sums in a fixed order: results that are the same to the last bit on every machine.
 
 BLAS promises nothing about last bits: they change with the shape of a product, the place of a row in it, the
 number of threads and the processor. Here products are added in the order of the features, and multiply and add are
@@ -114,7 +114,7 @@ def _lengths(X, out):  # type: ignore[no-untyped-def]
 
 @jit
 def _scale(X, sizes, out):  # type: ignore[no-untyped-def]
-    """Write each row divided by its size, worked out in float64: the inverse of a tiny size is no float32."""
+    """Write each row divided by its length, in float64: the inverse of a tiny length does not fit into float32."""
     for i in range(len(X)):
         factor = 1.0 / sizes[i] if sizes[i] > 0 else 0.0
         for k in range(X.shape[1]):

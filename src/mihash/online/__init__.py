@@ -1,4 +1,4 @@
-"""Online hashing methods, one paper a file, all through the door of `base` (Sec. 4.2, 4.3.1).
+"""Online hashing methods, one paper a file, with the base class `OnlineLearner` (Sec. 4.2, 4.3.1).
 
 `LEARNERS` maps the name that the command line and saved states use to the class.
 """

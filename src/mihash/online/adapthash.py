@@ -1,7 +1,7 @@
-"""AdaptHash, adaptive hashing: gradient steps on pairs of a stream, on the bits that are most sure and wrong.
+"""AdaptHash, adaptive hashing: gradient steps on pairs of a stream, on wrong bits with the largest projections.
 
-A step changes W by its own Gram matrix and by two examples, so it never leaves the span of the W that a block
-began with and the block's examples: a block of steps is worked out exactly from inner products (`_learn_pairs`).
+A step changes W by its own Gram matrix and by two examples, so it stays in the span of the block's first W and the
+block's examples: a block of steps is computed exactly from inner products (`_learn_pairs`).
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _LONGEST = 10.0
-_SHORTEST = 1e-12  # squared: a hash function of no length stays what it is
+_SHORTEST = 1e-12  # squared: a hash function of length 0 is not scaled
 
 
 class AdaptHash(OnlineLearner):
@@ -120,9 +120,9 @@ def _learn_pairs(
     G (b + n, b + n) holds the inner products of the span: the hash functions before the block, then its
     examples. S = W'W is followed from step to step, so that no step costs a product as long as the features.
 
-    Hash functions that have come to lie along each other are pulled apart by differences of nearly equal
-    vectors. Where the parts of a hash function, of unit length itself, grow longer than `_LONGEST`, digits are
-    being lost: it ends there, for a new span to go on from.
+    Nearly parallel hash functions are separated by differences of nearly equal vectors, which lose digits. When
+    the parts of a hash function, of unit length itself, are longer than `_LONGEST`, the function returns early and
+    the caller continues from a new span.
     """
     Z, S = np.zeros((len(G), n_bits)), np.empty((n_bits, n_bits))
     A, row, scale = np.empty((n_bits, n_bits)), np.empty(n_bits), np.empty(n_bits)

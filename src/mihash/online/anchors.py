@@ -1,8 +1,8 @@
-"""A Gaussian kernel map whose anchors come from the stream's own beginning.
+"""A Gaussian kernel map whose anchors are drawn from the first examples of the stream.
 
-Kernel methods want anchors before they can start. A stream has no training set to take them from, so the first
-blocks of examples are the declared warm-up sample: they are set aside, anchors are drawn from them, and learning
-begins with the block after them. Until then the mapping is the first one, random hyperplanes.
+Kernel methods need anchors before they can start, and a stream has no training set to draw them from. So the first
+blocks of the stream are a warm-up sample: they are stored, anchors are drawn from them, and learning begins with
+the next block. Until then the mapping is random hyperplanes.
 """
 
 from typing import Self
@@ -24,11 +24,11 @@ class Anchors:
     n_anchors
         How many anchors are drawn.
     warm_up
-        How many examples are set aside before they are drawn, rounded up to whole blocks.
+        How many examples are stored before they are drawn, rounded up to whole blocks.
     seed
         Seeds the draw.
     block_size
-        The learner's block size: a copy that looks ahead in mid-block never draws.
+        The learner's block size: a copy in mid-block never draws.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Anchors:
         return self._points
 
     def absorb(self, X: Matrix) -> None:
-        """Set examples aside; with the last of them, draw the anchors.
+        """Store examples; when there are enough of them, draw the anchors.
 
         The kernel's width is the mean distance between the sample and its anchors.
         """
@@ -98,7 +98,7 @@ class Anchors:
         return {"rows": rows, "points": self._points, "width": self.width}
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` returned."""
+        """Continue from what `state` returned."""
         self._rows = [] if state["rows"] is None else [state["rows"]]
         self._points, self.width, self._cached = state["points"], state["width"], None
         return self

@@ -1,8 +1,8 @@
-"""Codewords: the binary target that each label is given when it is first seen.
+"""Codewords: the binary target that each label gets when it first appears.
 
-Three methods make supervised hashing the prediction of a label's codeword, bit by bit: OSH, HCOH and HMOH. Labels
-come as they come, so a codeword is a function of the seed and of the order of appearance alone: the set of labels
-may grow without limit, and a codeword never changes.
+OSH, HCOH and HMOH learn to predict the codeword of a label, bit by bit. A codeword is a function of the seed and
+of the label's place in the order of appearance, so the set of labels may grow without limit, and a codeword never
+changes.
 """
 
 import copy
@@ -38,7 +38,7 @@ class Codebook:
     """Codewords of +-1 by label, in order of appearance.
 
     With ``n_classes``, the columns of a Hadamard matrix come first: any two differ in half of their entries. A
-    matrix larger than the code is brought to its length by the signs of random projections. Labels after the last
+    matrix larger than the code is reduced to its length by the signs of random projections. Labels after the last
     column, and all labels without a matrix, get random codewords. No two labels have the same one as long as there
     are codewords left.
 
@@ -55,7 +55,7 @@ class Codebook:
     -----
     The columns are taken in random order and with random signs, which makes an equivalent Hadamard matrix. In
     Sylvester's own order the first ten columns have only 16 different rows, whatever their length, so all bits
-    after the 16th would be copies; and the first row is all ones, a bit that tells nothing.
+    after the 16th would be copies; and the first row is all ones, a bit without information.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Codebook:
         return {"labels": self.labels}
 
     def restore(self, state: State) -> Self:
-        """Take over what `state` returned."""
+        """Continue from what `state` returned."""
         self._numbers = {label: number for number, label in enumerate(state["labels"].tolist())}
         self._grow()
         return self

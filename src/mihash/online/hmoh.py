@@ -26,10 +26,10 @@ class HMOH(OnlineLearner):
 
     A label is given a column c of a Hadamard matrix when it is first seen; any two columns differ in half of their
     bits. Bit k of an example, where c_k w_k.x <= 0, takes the step w_k += lr c_k x. The mapping after t examples
-    is the average (W_0 + W_1 + ... + W_t) / (t + 1), where W_s stands after example s and W_0 are random
-    hyperplanes, which are so the first mapping. (The authors begin at zero, where lr has no influence on the
-    signs.) The target of an example with several labels is the sign of the sum of their codewords; a bit with a
-    tie, and an example without a label, takes no step. Even a stream of one class moves the functions.
+    is the average (W_0 + W_1 + ... + W_t) / (t + 1), where W_s is W after example s and W_0 are random
+    hyperplanes, which are therefore the first mapping. (The authors begin at zero, where lr has no influence on
+    the signs.) The target of an example with several labels is the sign of the sum of their codewords; a bit with
+    a tie, and an example without a label, takes no step. Even a stream of one class moves the functions.
 
     Features should be centred and of unit length (`mihash.datasets.normalize`): far from the origin, or at another
     scale, little or nothing is learned.

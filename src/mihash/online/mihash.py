@@ -4,7 +4,7 @@ F. Cakir, K. He, S. A. Bargal and S. Sclaroff, "MIHash: Online Hashing with Mutu
 
 Each arriving example is compared with the reservoir: I of its distances to neighbours and non-neighbours there
 is raised by one step on the hash functions. The gradient flows through the arriving example's code alone, so a
-step is a rank-one matrix, and a block of steps is worked out exactly from inner products (`_learn_block`).
+step is a rank-one matrix, and a block of steps is computed exactly from inner products (`_learn_block`).
 """
 
 import copy
@@ -178,11 +178,11 @@ class MIHash(OnlineLearner):
             self._offset = self._offset - self._space.mean.astype(np.float64) @ step
 
     def _rewhiten(self, reservoir: Reservoir, X: Matrix, slots: NDArray[np.int64]) -> None:
-        """Estimate the preconditioner anew each time that the stream has doubled.
+        """Estimate the preconditioner again each time that the stream has doubled.
 
-        It changes the direction and the size of steps to come; the parameters, and so the codes, stay. Only a
-        bit that is the same for nearly all of the sample, and so tells nothing, has its hyperplane moved to
-        the mean: far from the data it would saturate, and never learn.
+        It changes the direction and the size of later steps, but not the parameters or the codes. The exception is
+        a bit that is the same for nearly all of the sample: its hyperplane moves to the mean of the sample,
+        because far from the data its relaxed bit is saturated and has no gradient.
         """
         before, after = reservoir.seen, reservoir.seen + len(X)
         due = _FIRST_WHITENING
@@ -203,7 +203,7 @@ class MIHash(OnlineLearner):
             self._offset = np.where(idle, -(self._space.mean.astype(np.float64) @ self._W), self._offset)
 
     def _recall(self, reservoir: Reservoir) -> None:
-        """Have the reservoir's whitened vectors at hand."""
+        """Compute the whitened vectors of the reservoir, unless they are known."""
         if self._Z_seen == reservoir.seen:
             return
         self._Z = np.zeros((reservoir.size, self._W.shape[0]), dtype=np.float32)
@@ -213,8 +213,8 @@ class MIHash(OnlineLearner):
         self._Z_seen = reservoir.seen
 
     def _remember(self, Z: Matrix, lengths: Matrix, slots: NDArray[np.int64], seen: int) -> None:
-        """Follow the reservoir: its new rows are the block's."""
-        if seen % self.block_size:  # a copy in mid-block, which shares these arrays and learns no more
+        """Put the block's whitened vectors into their slots."""
+        if seen % self.block_size:  # a copy in mid-block: it shares these arrays, and does not learn again
             self._Z_seen = -1
             return
         kept = slots >= 0
@@ -232,7 +232,7 @@ class MIHash(OnlineLearner):
         return {"W": self._W, "offset": self._offset, "space": space}
 
     def relearn(self, learned: State) -> None:
-        """Take over hash functions and preconditioner."""
+        """Continue from what `learned` returned."""
         self._W, self._offset, self._mapping = learned["W"], learned["offset"], None
         self._space = None if learned["space"] is None else Whitening(**learned["space"])
         self._Z_seen = -1

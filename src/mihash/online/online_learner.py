@@ -106,7 +106,7 @@ class OnlineLearner(ABC):
         self._W: NDArray[np.float32] = hyperplanes(n_features, self.n_bits, self.seed)
 
     def current(self) -> HashMapping:
-        """Return the mapping that the parameters stand for now."""
+        """Return the mapping of the current parameters."""
         return LinearMapping(self._W)
 
     @abstractmethod

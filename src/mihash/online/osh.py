@@ -23,8 +23,8 @@ _STEEPEST = np.float32(10)
 class OSH(OnlineLearner):
     """Learn linear hash functions that predict random codewords of the labels, by online boosting.
 
-    A label is given a codeword c of random +-1 when it is first seen; labels may go on appearing. With the
-    exponential loss, bit after bit, j = 1, 2, ..., takes the step
+    A label is given a codeword c of random +-1 when it first appears; the number of labels is not limited. With
+    the exponential loss, bit after bit, j = 1, 2, ..., takes the step
 
         w_j += eta exp(-sum_{k<j} c_k w_k.x) exp(-c_j w_j.x) c_j x,
 
@@ -47,7 +47,7 @@ class OSH(OnlineLearner):
     eta
         The step size. The authors use 0.1 on all their data, which are centred and of unit length.
     loss
-        ``"exponential"``, the published boosting, or ``"hinge"``, which the authors' release offers beside it.
+        ``"exponential"``, the published boosting, or ``"hinge"``, which the authors' release also has.
     seed
         Seeds the first hyperplanes and the codewords.
 

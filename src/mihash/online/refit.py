@@ -1,4 +1,4 @@
-"""Refit: any batch method, fitted anew to the reservoir now and then (Sec. 4.3.2 in the loop of Fig. 2)."""
+"""Refit: a batch method that is fitted again to the reservoir at intervals (Sec. 4.3.2 in the loop of Fig. 2)."""
 
 import json
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ _BLOCK = 100
 
 
 class Refit(OnlineLearner):
-    """Fit a batch method to the reservoir after every so many examples; the mapping stays in between.
+    """Fit a batch method to the reservoir every ``every`` examples; the mapping does not change in between.
 
-    For methods that are not online: trees, networks, kernel maps with anchors from all the stream. A fit knows the
-    sample alone, where an online learner has learned from every example, and costs a whole training. The trigger
-    then says whether the table is worth another rehash, as of any learner; a fit is measured on the sample that it
-    was fitted to, which flatters it, so give a theta above 0.
+    For methods that are not online: trees, networks, kernel maps with anchors from all the stream. A fit uses the
+    sample alone, while an online learner learns from every example, and costs a whole training. The trigger
+    decides about a rehash as for any learner. It measures the fit on the sample that it was fitted to, which is
+    optimistic, so use a theta above 0.
 
-    Before the first fit the mapping is random hyperplanes. A sample that the method cannot learn from, of one
-    class for example, leaves the mapping as it is, and ``refusal`` says why.
+    Before the first fit the mapping is random hyperplanes. If the method cannot learn from a sample, for example
+    because it has one class, the mapping does not change and ``refusal`` has the reason.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class Refit(OnlineLearner):
     method
         A method of `mihash.batch` by name.
     every
-        After how many examples it is fitted again; beyond 100, at the next full hundred.
+        After how many examples it is fitted again; above 100, at the next multiple of 100.
     options
         The method's arguments by name, but for the length and the seed.
     seed
-        Seeds the first hyperplanes, and every fit alike.
+        Seeds the first hyperplanes and every fit.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Refit(OnlineLearner):
         """Count a block, and fit to the sample after it when it is time."""
         before, self._seen = self._seen, self._seen + len(X)
         if len(X) < self.block_size or before // self.every == self._seen // self.every:
-            return  # who looks in mid-block sees the last fit
+            return  # a copy in mid-block has the last fit
         sample = reservoir.copy()
         sample.apply(X, y, slots)
         method = self._make()
@@ -105,12 +105,12 @@ class Refit(OnlineLearner):
         return {"mapping": self._mapping.state(), "seen": self._seen, "refusal": self.refusal}
 
     def relearn(self, learned: State) -> None:
-        """Take over mapping, count and refusal."""
+        """Continue from what `learned` returned."""
         self._mapping, self._seen = mapping_from_state(learned["mapping"]), learned["seen"]
         self.refusal = learned["refusal"]
 
     def _make(self) -> BatchMethod:
-        """Return the method, fresh; what it does not take is refused."""
+        """Return a new instance of the method; raise if it does not take the options."""
         missing = lacking(self.method)
         if missing:
             raise InvalidInput(f"`method` {self.method!r} needs {missing}.")

@@ -3,7 +3,7 @@
 C. Leng, J. Wu, J. Cheng, X. Bai and H. Lu, "Online Sketching Hashing", CVPR 2015. The sketch is that of
 E. Liberty, "Simple and Deterministic Matrix Sketching", KDD 2013.
 
-The sketch B has a few rows, and B'B stands in for the scatter matrix of the stream about its mean. Its squared
+The sketch B has a few rows, and B'B approximates the scatter matrix of the stream about its mean. Its squared
 singular values come from an eigen-decomposition of BB' (or of B'B, where that is smaller) in place of an SVD.
 """
 
@@ -105,8 +105,8 @@ class SketchHash(OnlineLearner):
     def current(self) -> LinearMapping:
         """Return the rotated principal directions of the sketch, about the running mean.
 
-        They are a function of what `learned` returns, and worked out only when asked for. As long as there is no
-        direction, all examples being equal, the mapping is random hyperplanes.
+        They are a function of what `learned` returns, and are computed on demand. While all examples are equal,
+        there is no direction, and the mapping is random hyperplanes.
         """
         if self._mapping is None:
             self._mapping = self._principal_mapping()
@@ -185,7 +185,7 @@ def _principal(B: Matrix, n: int) -> tuple[Matrix, Matrix]:
     """Return all squared singular values of B, largest first, and up to n right singular vectors as rows.
 
     The Gram matrix squares the condition: a square below 1e-13 of the largest is rounding, and its vector is left
-    out; vectors of squares below 1e-8 of it are inexact as they come, and are made orthonormal in order.
+    out; vectors of squares below 1e-8 of it are inexact, and are made orthonormal in order.
     """
     n_rows, d = B.shape
     squares, vectors = np.linalg.eigh(B @ B.T if n_rows <= d else B.T @ B)

@@ -1,8 +1,8 @@
 """Shrinkage whitening: a preconditioner that makes correlated features learnable (beyond the paper).
 
-Gradient ascent is slow along directions in which the features hardly vary and rash along those in which they
-all vary together. Whitening evens them out: z = A (x - mean) / ||A (x - mean)|| with A = a (C + rho I)^(-1/2),
-C the covariance and rho a multiple of its mean eigenvalue, so that noise is not blown up.
+Gradient ascent is too slow along directions in which the features hardly vary, and too fast along those in which
+they all vary together. Whitening corrects both: z = A (x - mean) / ||A (x - mean)|| with A = a (C + rho I)^(-1/2),
+C the covariance and rho a multiple of its mean eigenvalue, so that noise is not amplified.
 
 Written with the eigenvectors V of C, A = a (I - V diag(s) V'), s = 1 - sqrt(rho / (lambda + rho)): directions
 with small lambda have s near 0 and are left out, and A is never formed.

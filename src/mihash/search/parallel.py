@@ -1,4 +1,4 @@
-"""Queries shared out to threads: kernels release the interpreter's lock."""
+"""Threads that share queries: kernels release the interpreter's lock."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,12 +1,12 @@
 """Exact nearest codes by a scan that never sorts.
 
 The distances of a query to all codes are whole numbers in 0..b. For a few neighbours, a scan carries the distance
-of the k-th best so far as a threshold, and looks at single codes only where one of 64 is below it; queries take
-turns on a block of codes while it is in the cache. For many, one pass counts the distances, which gives that of
-the k-th nearest, and a second collects the codes up to it, level by level in the order of their ids.
+of the k-th best so far as a threshold, and computes single distances only where one of 64 codes is below it;
+queries take turns on a block of codes while it is in the cache. For many, one pass counts the distances, which
+gives that of the k-th nearest, and a second collects the codes up to it, level by level in the order of their ids.
 
-Codes that were deleted or filtered out are zeros in a bitmap. Where it is full the scan hardly notices it; where
-it is sparse only the codes that are left are looked at.
+Codes that were deleted or filtered out are zeros in a bitmap. A full bitmap costs almost nothing; with a sparse
+one only the remaining codes are read.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from .parallel import TILE, in_threads, tiles
 
 _FEW = 16  # a share of the codes below which a threshold soon passes over most of them
 _BLOCK_BYTES = 16_384
-_SPARSE = 6  # so few codes of 64 are sooner looked at one by one
+_SPARSE = 6  # up to this many codes of 64 are faster one by one
 _SLACK = 1024
 
 

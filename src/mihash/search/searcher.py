@@ -1,9 +1,9 @@
-"""Which way to search: a scan, or multi-index hashing where that pays.
+"""The choice of a search method: a scan, or multi-index hashing where that is cheaper.
 
-Multi-index hashing wins on codes that cluster, as learned ones do, and loses on random ones; so the choice is made
-by counting. For some of the codes themselves, taken as queries, the size of the buckets that they would open gives
-what a search costs. Counting and building take as long as some hundred scans, and are done once so much has been
-scanned: whoever asks rarely never pays for them, and whoever asks much pays at most twice.
+Multi-index hashing is faster on codes that cluster, as learned ones do, and slower on random ones. So the cost is
+counted: some of the codes serve as queries, and the sizes of the buckets that they would open give the cost of a
+search. Counting and building take as long as some hundred scans, so they are done after that many scans: few
+searches never pay for them, and many searches pay at most twice.
 """
 
 import threading
@@ -25,18 +25,18 @@ _MOST = 2**32 - 1  # codes that the tables can number
 _COUNTED = 65_536
 _SAMPLE = 32
 _CAUTION = 1.3  # a scan is the safer choice where they are close
-_LONG = 128  # the tables of longer codes take more memory than they are worth, unless they are asked for
+_LONG = 128  # the tables of longer codes take more memory than they are worth, unless the caller chooses them
 _LONGEST = 256
 
 
 def as_method(method: str) -> Method:
-    """Return a way to search, checked."""
+    """Return the name of a search method, or raise."""
     checked: Method = validation.choice("method", method, get_args(Method))
     return checked
 
 
 class Searcher:
-    """Searches codes that grow at their end, and remembers what it has found out about them.
+    """Searches codes that are appended to, and remembers which method is cheaper.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Searcher:
         method: Method = "auto",
         n_threads: int = 1,
     ) -> Found:
-        """Return the ids and distances of the k nearest codes, as `scan.nearest`, the faster way."""
+        """Return what `scan.nearest` returns, by the faster method."""
         n, reach = len(columns), k
         if live is not None and method == "auto" and n >= _SMALL:
             # Where some are filtered out, the k-th of those left is as far as a farther one of all.
@@ -93,7 +93,7 @@ class Searcher:
         method: Method = "auto",
         n_threads: int = 1,
     ) -> list[Found]:
-        """Return the ids and distances of all codes up to a radius, as `scan.within`, the faster way."""
+        """Return what `scan.within` returns, by the faster method."""
         index = self._chosen(columns, len(queries), method, "within", min(radius, self.n_bits))
         if index is None:
             return scan.within(queries, columns, radius, live, n_threads)
@@ -117,7 +117,7 @@ class Searcher:
                 with self._lock:
                     self._judge(columns, kind, reach)
             index = self._index if self._pays.get(key) else None
-        # Whoever still reads an older edition has fewer codes than the tables know.
+        # A reader of an older edition has fewer codes than the tables.
         return index if index is not None and index.n <= n else None
 
     def _judge(self, columns: Columns, kind: str, reach: int) -> None:
@@ -129,13 +129,13 @@ class Searcher:
             self._pays[key], self._n_judged[key], self._asked[key] = pays, len(columns), 0
 
     def _built(self, columns: Columns) -> MultiIndex:
-        """Return tables over these codes, made anew where they hold too few of them."""
+        """Return tables over these codes, built again if they hold too few of them."""
         if self._index is None or _outgrown(self._index.n, len(columns)):
             self._index = MultiIndex(columns, self.n_bits)
         return self._index
 
     def _cheaper(self, columns: Columns, kind: str, reach: int) -> bool:
-        """Tell whether multi-index hashing costs less than a scan, on a sample of the codes as queries."""
+        """Return whether multi-index hashing costs less than a scan, on a sample of the codes as queries."""
         n = len(columns)
         sample = columns[:: max(n // _SAMPLE, 1)][:_SAMPLE]
         if kind == "within":
@@ -152,10 +152,10 @@ class Searcher:
             )
         elif kind == "nearest":
             costs += NEIGHBOR * reach
-        # A query that turns out to be too dear is scanned after all.
+        # A query that exceeds its budget is scanned after all.
         return bool(np.where(costs > n, 2 * n, costs).mean() * _CAUTION < n)
 
 
 def _outgrown(n_then: int, n: int) -> bool:
-    """Tell whether a table has grown by a quarter since."""
+    """Return whether the codes have grown by a quarter since there were ``n_then``."""
     return n_then == 0 or n > n_then + n_then // 4
