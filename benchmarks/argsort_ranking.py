@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["average_precisions"]
-
 Signs = NDArray[np.float32]
 Labels = NDArray[np.int64]
 

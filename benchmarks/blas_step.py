@@ -6,8 +6,6 @@ Single precision; the reservoir's projections X_R W are what it spends its time 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["step"]
-
 Array = NDArray[np.float32]
 
 

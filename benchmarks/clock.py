@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 
-__all__ = ["Contender", "best", "timed"]
-
 Contender = Callable[[], float]
 """Does its work once and returns the seconds, of CPU unless stated, that one unit of it took."""
 

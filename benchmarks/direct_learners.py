@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 from mihash.online import HCOH, HMOH, OKH, OSH, AdaptHash, OnlineLearner, SketchHash
 from mihash.online.codewords import Codebook
 
-__all__ = [
-    "DirectAdaptHash",
-    "DirectBoosting",
-    "DirectHCOH",
-    "DirectHMOH",
-    "DirectHinge",
-    "DirectOKH",
-    "DirectSketchHash",
-    "Port",
-]
-
 Array = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Labels = NDArray[np.int64]

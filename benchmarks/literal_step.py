@@ -7,8 +7,6 @@ the reservoir, in double precision, and everything is computed anew for every ex
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["step"]
-
 Array = NDArray[np.float64]
 
 

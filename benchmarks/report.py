@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Target", "console", "number", "show", "show_grid", "show_load", "verdict"]
-
 console = Console(highlight=False)
 console.width = max(console.width, 110)
 

@@ -13,8 +13,6 @@ from .report import show_grid
 from .search_codes import LENGTHS, CodeSet, clustered, random
 from .search_peers import Faiss, as_lists
 
-__all__ = ["check_all", "same_answers", "same_lists", "same_neighbors"]
-
 Found = tuple[NDArray[Any], NDArray[Any]]
 
 N_QUERIES = 10_000

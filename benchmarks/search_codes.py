@@ -19,8 +19,6 @@ from mihash.paper.datasets import Dataset, open_dataset, places205_like
 
 from .report import console
 
-__all__ = ["LENGTHS", "CodeSet", "clustered", "code_sets", "random"]
-
 LENGTHS = (32, 64, 128, 256)
 N_QUERIES = 1024
 N_LEARNED = 2_500_000

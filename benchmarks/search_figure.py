@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["draw"]
-
 NUMBERS = Path(__file__).parents[1] / "docs" / "images" / "search.json"
 COLORS = {
     "multi-index": "#2a9d8f",

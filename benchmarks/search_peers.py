@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from mihash.search import Columns
 
-__all__ = ["Faiss", "as_lists", "missing", "numpy_nearest", "numpy_within", "usearch_nearest"]
-
 _BLOCK = 65_536
 
 Found = tuple[NDArray[Any], NDArray[Any]]

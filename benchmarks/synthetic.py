@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["labelled_bits", "labelled_features"]
-
 N_CLASSES = 10
 
 

@@ -117,7 +117,8 @@ class Reservoir:
         slot j drawn uniformly from 0..t if j < size.
         """
         t = np.arange(self.seen, self.seen + n)
-        generator = np.random.Generator(np.random.PCG64(_seeds(self.seed)).advance(self.seen))
+        seeds = np.random.SeedSequence(self.seed, spawn_key=(1,))  # other numbers than a learner of the same seed
+        generator = np.random.Generator(np.random.PCG64(seeds).advance(self.seen))
         slots = np.minimum((generator.random(n) * (t + 1)).astype(np.int64), t)
         slots[slots >= self.size] = -1
         filling = t < self.size
@@ -211,11 +212,6 @@ def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) ->
             f"The stream began with labels `{name}` as {kinds[0]}; got {kinds[1]}. Give every class a column from "
             "the start, zeros where it has not appeared."
         )
-
-
-def _seeds(seed: int) -> np.random.SeedSequence:
-    """Return a seed sequence of the reservoir's own, unlike that of a learner with the same seed."""
-    return np.random.SeedSequence(seed, spawn_key=(1,))
 
 
 def _grown(rows: NDArray[Any] | None, size: int) -> NDArray[Any] | None:

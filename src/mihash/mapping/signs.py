@@ -78,14 +78,6 @@ class LinearSigns:
 
 
 @jit_reordering
-def _squares(x):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for k in range(len(x)):
-        total += np.float64(x[k]) * np.float64(x[k])
-    return total
-
-
-@jit_reordering
 def _dot(x, w):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(len(x)):
@@ -123,7 +115,7 @@ def _encode(X, P, columns, offset, added, norms, unit, product_error, sum_error,
     words = positive.view(np.uint64)
     sure = np.zeros(n_bits, dtype=np.uint8)
     for i in range(n):
-        size = np.sqrt(_squares(X[i])) * (1 + 2.0**-40)
+        size = np.sqrt(_dot(X[i], X[i])) * (1 + 2.0**-40)
         scale = size if unit else 1.0
         unsure = 0
         for j in range(n_bits):

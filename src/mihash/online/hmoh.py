@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..kernels import jit_reordering
 from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .anchors import Anchors
-from .codewords import MOST_CLASSES, Codebook
-from .online_learner import OnlineLearner, hyperplanes
+from .hadamard import HadamardLearner, learn_block
+from .online_learner import hyperplanes
 
 Matrix = NDArray[np.float32]
 
 
-class HMOH(OnlineLearner):
+class HMOH(HadamardLearner):
     """Learn hash functions that predict a Hadamard codeword of the label, by one averaged perceptron for each bit.
 
     A label is given a column c of a Hadamard matrix when it is first seen; any two columns differ in half of their
@@ -45,10 +44,7 @@ class HMOH(OnlineLearner):
     lr
         The step size, in lengths of the first hyperplanes: the larger, the sooner these are forgotten.
     n_classes
-        How many classes are expected: the matrix has the power of two columns that is at least this and
-        ``n_bits``. If it is then larger than ``n_bits``, codewords are the signs of random projections of its
-        columns, as published, and no longer exactly half apart. None takes as many columns as ``n_bits`` asks
-        for. Labels beyond the columns get random codewords; a codeword never changes.
+        How many classes are expected, as in `HadamardLearner`.
     kernel
         Learn on a Gaussian kernel map with anchors from the stream's beginning, centred on their mean and with a
         constant, in place of the features. The blocks of the warm-up are set aside for the anchors and not learned
@@ -78,7 +74,6 @@ class HMOH(OnlineLearner):
     """
 
     name = "hmoh"
-    needs_labels = True
     learned_names = ("W", "sum", "n_summed", "codebook", "anchors")
 
     def __init__(
@@ -92,16 +87,15 @@ class HMOH(OnlineLearner):
         warm_up: int = 300,
         seed: int = 0,
     ) -> None:
-        super().__init__(n_bits, seed)
+        super().__init__(n_bits, seed, n_classes)
         self.lr = validation.number("lr", lr, above=0)
-        self.n_classes = None if n_classes is None else validation.integer("n_classes", n_classes, 1, MOST_CLASSES)
         self.kernel = validation.boolean("kernel", kernel)
         self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=1)
         self.warm_up = validation.integer("warm_up", warm_up, minimum=self.n_anchors)
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes, without codewords and anchors."""
-        self._codebook = Codebook(self.n_bits, self.seed, self.n_classes or self.n_bits)
+        super().begin(n_features)
         self._anchors = Anchors(self.n_anchors, self.warm_up, self.seed, self.block_size) if self.kernel else None
         self._centre: Matrix = np.zeros(0, dtype=np.float32)
         self._begin_at_hyperplanes(n_features)
@@ -134,7 +128,7 @@ class HMOH(OnlineLearner):
 
     def _step(self, X: Matrix, y: NDArray[Any]) -> None:
         n = len(X)
-        C = _learn_block(X @ self._W, X @ X.T, self._codebook.targets(y), np.float32(self.lr))
+        C = learn_block(X @ self._W, X @ X.T, self._codebook.targets(y), np.float32(self.lr), perceptron=True)
         # Step s of the block, from 0, is part of W from then on: n - s times of n.
         within = X.T @ (C * np.arange(n, 0, -1, dtype=np.float32)[:, None])
         self._sum = self._sum + n * self._W.astype(np.float64) + within
@@ -153,24 +147,3 @@ def _centre(anchors: Anchors) -> Matrix:
     centre: Matrix = anchors.transform(anchors.points).mean(axis=0)
     centre[-1] = 0
     return centre
-
-
-@jit_reordering
-def _learn_block(Y: Matrix, G: Matrix, targets: Matrix, lr: np.float32) -> Matrix:
-    """Return C (n, b): the block's steps, dW = X' C, exactly as if taken one at a time.
-
-    Y (n, b) are the block's projections before it, G (n, n) its inner products: the step C[s] of example s adds
-    G[t, s] C[s] to the projections of example t.
-    """
-    n_block, n_bits = Y.shape
-    C = np.zeros((n_block, n_bits), dtype=np.float32)
-    y = np.empty(n_bits, dtype=np.float32)
-    for t in range(n_block):
-        y[:] = Y[t]
-        for s in range(t):
-            for k in range(n_bits):
-                y[k] += G[t, s] * C[s, k]
-        for k in range(n_bits):
-            if targets[t, k] * y[k] <= 0:
-                C[t, k] = lr * targets[t, k]
-    return C
