@@ -10,7 +10,7 @@ Labels = NDArray[np.int64]
 def average_precisions(
     queries: Signs, signs: Signs, y_queries: Labels, y: Labels, kind: str | None = None
 ) -> NDArray[np.float64]:
-    """Return AP of each query (codes as -1/+1); ``kind`` is argsort's, and equal distances fall as it has it."""
+    """Return AP of each query (codes as -1/+1); ``kind`` is argsort's, which orders equal distances."""
     values = np.full(len(queries), np.nan)
     n_bits = signs.shape[1]
     for i, query in enumerate(queries):

@@ -1,4 +1,4 @@
-"""The online step vectorised without further thought: BLAS and bincount, everything anew for every example.
+"""The online step vectorised in the obvious way: BLAS and bincount, everything computed again for each example.
 
 Single precision; the reservoir's projections X_R W are what it spends its time on.
 """

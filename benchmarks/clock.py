@@ -1,4 +1,4 @@
-"""The clock: CPU time of contenders that take turns, so that a busy moment of the machine meets them all."""
+"""CPU time of contenders that take turns, so that a busy machine affects all of them alike."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ def timed(
     repeats: int = 1,
     clock: Callable[[], float] = time.process_time,
 ) -> Contender:
-    """Return a contender whose work is ``units`` times what is reported on, such as examples or queries.
+    """Return a contender whose work has ``units`` units, such as examples or queries; the time of one is reported.
 
     Work of microseconds is repeated, so that the clock's own call does not count. Where several threads or the
     wait of a single call are the point, the clock is that on the wall.

@@ -48,7 +48,7 @@ PORT = "port of "
 
 
 class Pool:
-    """Labelled examples that learners go through over and over, and a full reservoir of them."""
+    """Labelled examples that learners pass over repeatedly, and a full reservoir of them."""
 
     def __init__(self, d: int) -> None:
         self.X, self.y = labelled_features(POOL, d)
@@ -78,7 +78,7 @@ class Stream:
 
 
 def pair(name: str, pool: Pool) -> tuple[Stream, Stream]:
-    """Return our learner and its port, warm, at the same place, and found to learn the same."""
+    """Return our learner and its port, warmed up and checked to learn the same."""
     make, port_class = METHODS[name]
     learner = make()
     learner.start(pool.X.shape[1])

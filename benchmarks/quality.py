@@ -19,7 +19,7 @@ Labels = NDArray[np.int64]
 
 
 def item_by_item(bits: Bits, y: Labels) -> float:
-    """Compare bits, make two histograms, take three entropies; the item itself is left out."""
+    """Compare bits, make two histograms, compute three entropies; the item itself is left out."""
     n, n_bits = bits.shape
     total = 0.0
     for i in range(n):

@@ -1,4 +1,4 @@
-"""What a benchmark says: a table of times, ratios to one of its rows, and targets held or not."""
+"""The tables that benchmarks print: times, their ratios to one of the rows, and whether targets were met."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,18 @@ class Target:
     unit: str | None = None
 
     def __str__(self) -> str:
-        """Say the bound in words."""
+        """Return the bound in words."""
         suffix = f" {self.unit}" if self.unit else "x"
         return f"at least {self.least:g}{suffix}" if self.least is not None else f"at most {self.most:g}{suffix}"
 
     def held(self, seconds: float, ratio: float) -> bool:
-        """Tell whether the measured row keeps the bound."""
+        """Return whether the measured row is within the bound."""
         value = seconds * _UNITS[self.unit] if self.unit else ratio
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
 
 
 def number(value: float) -> str:
-    """Return three digits, or as many as stand before the point."""
+    """Return a number with three digits, or all digits before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -90,7 +90,7 @@ class ModuleMapping(HashMapping):
             saved = json.loads(np.asarray(values.pop(_ARCHITECTURE), dtype=np.uint8).tobytes())
             name, n_bits, arguments, shape = (saved[k] for k in ("name", "n_bits", "arguments", "input_shape"))
         except (KeyError, ValueError, TypeError) as error:
-            raise CorruptStore(f"A saved module does not say its architecture: {error}.") from error
+            raise CorruptStore(f"A saved module has no valid architecture: {error}.") from error
         network = build_network(name, n_bits, **arguments)
         load_arrays(network, values)
         return cls(network, shape)

@@ -122,7 +122,7 @@ def register_network(name: str, builder: Builder) -> None:
     8
     """
     if not isinstance(name, str) or not name:
-        raise InvalidInput(f"`name` must be a name; got {name!r}.")
+        raise InvalidInput(f"`name` must be a non-empty string; got {name!r}.")
     if not callable(builder):
         raise InvalidInput(f"`builder` must be a function that returns a module; got {builder!r}.")
     _NETWORKS[name] = builder
@@ -145,7 +145,7 @@ def build_network(name: str, n_bits: int, *, seed: int = 0, **arguments: Any) ->
     if name not in _NETWORKS:
         raise UnknownName(
             f"There is no network {name!r}; known: {', '.join(network_names())}. "
-            "One of your own is made known by mihash.deep.register_network."
+            "Register your own with mihash.deep.register_network."
         )
     n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
     with torch.random.fork_rng(devices=[]):

@@ -86,7 +86,7 @@ class SketchHash(OnlineLearner):
         self.sketch_size = validation.integer("sketch_size", sketch_size, minimum=2)
         if self.sketch_size % 2:
             raise InvalidInput(
-                f"`sketch_size` must be even, for half of it is freed at a time; got {sketch_size}."
+                f"`sketch_size` must be even, because half of it is freed at a time; got {sketch_size}."
             )
         self.batch_size = validation.integer("batch_size", batch_size, minimum=1)
         self.rotate = validation.choice("rotate", rotate, ("batch", "once", None))
