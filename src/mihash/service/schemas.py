@@ -1,8 +1,14 @@
 """The JSON of requests and responses, as in /openapi.json. An unknown field of a request is an error."""
 
-from typing import Annotated, Any, Literal, Self
+import inspect
+import re
+from dataclasses import fields
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
+
+from ..index.stats import Stats as IndexStats
+from ..records import Record
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 DECISIONS = 1000
@@ -23,6 +29,21 @@ _VECTORS_OR_KEY: dict[str, Any] = {
         {"required": ["key"], "properties": {"key": {"type": ["integer", "string"]}, "vectors": {"type": "null"}}},
     ]
 }
+
+
+def record_schema(record: type[Record], **more: Any) -> type[BaseModel]:
+    """Return the schema of a record, with the types and descriptions of its fields, and further fields."""
+    described: dict[str, str] = {}
+    section = inspect.cleandoc(record.__doc__ or "").partition("Attributes\n----------\n")[2]
+    for names, text in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", section, re.MULTILINE):
+        described |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    hints = get_type_hints(record)
+    found: dict[str, Any] = {
+        each.name: (hints[each.name], Field(description=described.get(each.name))) for each in fields(record)
+    }
+    return create_model(
+        record.__name__, __doc__=inspect.cleandoc(record.__doc__ or "").split("\n")[0], **found | more
+    )
 
 
 class _Request(BaseModel):
@@ -187,42 +208,17 @@ class Shard(BaseModel):
     bytes_on_disk: int | None
 
 
-class Stats(BaseModel):
-    """The state of the index and of the service (docs/index.md)."""
-
-    items: int
-    deleted: int
-    n_features: int | None
-    n_bits: int
-    learner: str
-    metric: str
-    dtype: str
-    labels: bool
-    theta: float | str | None = Field(description="null for 2 % of the quality of the current table.")
-    interval: int
-    version: int | None
-    decisions: int
-    updates: int
-    rehashing: bool
-    paused: bool
-    rehash_error: str | None
-    learning_error: str | None
-    warning: str | None = Field(description="A warning about the codes, such as that they hardly separate items.")
-    codes_sampled: int | None = Field(default=None, description="Rows in the sample for the next two numbers.")
-    codes_distinct: int | None = None
-    bit_entropy: float | None = Field(
-        default=None, description="Mean over bits; 1 if each bit splits the rows in half."
-    )
-    write_error: str | None = Field(description="Why decisions are kept in memory, such as a full disk.")
-    bytes_on_disk: int
-    sqlite: str = Field(description="The version of the SQLite library (docs/format.md).")
-    shards: list[Shard] = Field(default=[], description="Only for an index on Ray.")
-    seen: int
-    behind: int = Field(description="Stored rows that were not learned from yet.")
-    uptime_s: float
-    rates: Rates
-    options: dict[str, Any]
-    note: str | None = Field(description="A note about the stream of the demo.")
+Stats = record_schema(
+    IndexStats,
+    theta=(float | str | None, ...),  # JSON has no infinity
+    shards=(list[Shard], []),
+    seen=(int, Field(description="Rows that were learned from.")),
+    behind=(int, Field(description="Stored rows that were not learned from yet.")),
+    uptime_s=(float, ...),
+    rates=(Rates, ...),
+    options=(dict[str, Any], Field(description="What the index was created with.")),
+    note=(str | None, Field(description="A note about the stream of the demo.")),
+)
 
 
 class _Comparison(BaseModel):
