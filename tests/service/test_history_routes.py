@@ -25,7 +25,7 @@ def test_stats(served):
 
 
 def test_history(served):
-    whole = list(map(dict, index_of(served).history()))
+    whole = [dict(each) for each in index_of(served).history()]
     assert served.get("/v1/history").body["decisions"] == whole
     assert served.get("/v1/history?after=2&limit=3").body["decisions"] == whole[3:6]
     assert served.get("/v1/history?after=-1&limit=2").body["decisions"] == whole[:2]
