@@ -12,7 +12,13 @@ from mihash.service.schemas import SearchBody, SearchQuery
 from mihash.store.question import Question
 
 OPTIONS = ("k", "where", "rescore", "radius")
-OF_PYTHON = {"queries", "single", "condition", "method", "n_threads"}  # what only a call in Python chooses, or makes
+OF_PYTHON = {
+    "queries",
+    "single",
+    "condition",
+    "method",
+    "n_threads",
+}  # what only a call in Python chooses, or makes
 
 
 def command_options():

@@ -2,12 +2,14 @@
 
 import inspect
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
 
-from ..index.stats import Stats as IndexStats
+from ..index.stats import Stats as StatsRecord
+from ..loop.decisions import Check as CheckRecord
 from ..records import Record
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
@@ -31,19 +33,21 @@ _VECTORS_OR_KEY: dict[str, Any] = {
 }
 
 
-def record_schema(record: type[Record], **more: Any) -> type[BaseModel]:
+def record_schema(
+    record: type[Record], name: str | None = None, without: Sequence[str] = (), **more: Any
+) -> type[BaseModel]:
     """Return the schema of a record, with the types and descriptions of its fields, and further fields."""
+    first, _, rest = inspect.cleandoc(record.__doc__ or "").partition("\n")
     described: dict[str, str] = {}
-    section = inspect.cleandoc(record.__doc__ or "").partition("Attributes\n----------\n")[2]
-    for names, text in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", section, re.MULTILINE):
+    for names, text in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", rest, re.MULTILINE):
         described |= dict.fromkeys(names.split(", "), " ".join(text.split()))
     hints = get_type_hints(record)
     found: dict[str, Any] = {
-        each.name: (hints[each.name], Field(description=described.get(each.name))) for each in fields(record)
+        each.name: (hints[each.name], Field(description=described.get(each.name)))
+        for each in fields(record)
+        if each.name not in without
     }
-    return create_model(
-        record.__name__, __doc__=inspect.cleandoc(record.__doc__ or "").split("\n")[0], **found | more
-    )
+    return create_model(name or record.__name__, __doc__=first, **found | more)
 
 
 class _Request(BaseModel):
@@ -209,7 +213,7 @@ class Shard(BaseModel):
 
 
 Stats = record_schema(
-    IndexStats,
+    StatsRecord,
     theta=(float | str | None, ...),  # JSON has no infinity
     shards=(list[Shard], []),
     seen=(int, Field(description="Rows that were learned from.")),
@@ -221,44 +225,25 @@ Stats = record_schema(
 )
 
 
-class _Comparison(BaseModel):
-    """The two qualities that a check of the trigger compared, in bits of mutual information."""
-
-    number: int
-    kind: str
-    seen: int
-    current: float | None
-    snapshot: float | None
-    accepted: bool
-    reason: str
-    at: str
-
-
-class Check(_Comparison):
-    """A check of the trigger, and what became of the version that it accepted."""
-
-    gain: float | None
-    status: str | None
-    items: int | None
-    seconds: float | None
+Check = record_schema(CheckRecord)
+QualityPoint = record_schema(
+    CheckRecord,
+    "QualityPoint",
+    without=("gain", "status", "items", "seconds"),
+    theta=(float | str | None, Field(description="The gain in bits that a rehash had to exceed.")),
+)
 
 
 class History(BaseModel):
     """Checks, oldest first."""
 
-    decisions: list[Check]
-
-
-class QualityPoint(_Comparison):
-    """A check as a point of a chart; the gain had to exceed ``theta`` bits."""
-
-    theta: float | str | None
+    decisions: list[Check]  # type: ignore[valid-type]
 
 
 class Quality(BaseModel):
     """Points, oldest first."""
 
-    points: list[QualityPoint]
+    points: list[QualityPoint]  # type: ignore[valid-type]
 
 
 class Version(BaseModel):
