@@ -37,7 +37,7 @@ def test_an_index_on_ray_from_the_command_line_and_over_http(tmp_path, nodes, pl
     index, file = tmp_path / "index", tmp_path / "rows.parquet"
     write(file, 0, 400)
     named = [word for name, folder in places.items() for word in ("--node", f"{name}={folder}")]
-    with pytest.raises(InvalidInput, match="say with --shards"):
+    with pytest.raises(InvalidInput, match="give its number of shards with --shards"):
         run("create", index, *named)
     run("create", index, "--bits", 16, "--shards", 2, *named, "--ray", nodes.address)
     mihash.OnlineIndex.create(tmp_path / "plain").close()
