@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from scipy.io import savemat
 
 import mihash as library
 from mihash.cli.output import rows_progress
@@ -62,7 +63,12 @@ def as_jsonl(folder, X, y):
     return [folder / "x.jsonl", "--metadata", "colour"], "y"
 
 
-@pytest.mark.parametrize("write", [as_npy, as_npz, as_parquet, as_csv, as_tsv_of_lists, as_jsonl])
+def as_mat(folder, X, y):
+    savemat(folder / "x.mat", {"emb": X, "id": np.arange(len(X)), "colour": y % 2, "y": y})
+    return [folder / "x.mat", "--metadata", "colour"], "y"
+
+
+@pytest.mark.parametrize("write", [as_npy, as_npz, as_parquet, as_csv, as_tsv_of_lists, as_jsonl, as_mat])
 def test_every_format(mihash, empty, tmp_path, data, write):
     X, y = data
     words, label = write(tmp_path, X, y)

@@ -228,7 +228,7 @@ BAD = {
     ),
     "a folder": (lambda f: f, [], "is a folder; give the path of a file"),
     "no file": (lambda f: f / "none.csv", [], "does not exist"),
-    "unknown suffix": (lambda f: raw(f, "bad.xlsx", b"x"), [], "must end in .csv, .jsonl"),
+    "unknown suffix": (lambda f: raw(f, "bad.xlsx", b"x"), [], "must end in .npy, .npz"),
     "unknown format": (lambda f: raw(f, "bad.txt", b"x"), ["--format", "xml"], "must be one of 'npy', 'npz'"),
 }
 

@@ -18,7 +18,7 @@ from mihash.errors import CorruptStore, InvalidInput, NotReady, StoreError, Unsu
 from mihash.io import export
 from mihash.io.export import code_rows as exported
 from mihash.mapping import LinearMapping
-from mihash.paper.datasets.parquet_dataset import read_parquet as load_features
+from mihash.paper.datasets import load
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 rng = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def test_metadata_and_vectors(tmp_path, dtype):
 
 def test_a_file_with_vectors_is_a_data_set(tmp_path):
     export.to_parquet(memory_table(keys=NAMES), tmp_path / "codes.parquet", vectors=True)
-    np.testing.assert_array_equal(load_features(tmp_path / "codes.parquet")[0], X)
+    np.testing.assert_array_equal(load(tmp_path / "codes.parquet").X, X)
 
 
 def test_a_table_on_the_disk(tmp_path):

@@ -224,13 +224,13 @@ def test_labels(tmp_path):
 
 def test_bare_lists_and_objects_with_other_fields():
     text = b'[1, 2]\n\n{"vector": [3, 4], "extra": 1}\n'
-    (rows,) = open_stream(io.BytesIO(text), stream_format="jsonl").rows()
+    (rows,) = open_stream(io.BytesIO(text), file_format="jsonl").rows()
     assert rows.X.tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_npy_file_has_no_columns(tmp_path):
     path, _ = npy(tmp_path)
-    with pytest.raises(InvalidInput, match="leave --vector out"):
+    with pytest.raises(InvalidInput, match="leave `vector` out"):
         open_source(path, Columns(vector="a"))
     with pytest.raises(KeyError, match="are further"):
         open_source(path, Columns(key="id"))

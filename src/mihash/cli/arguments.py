@@ -43,8 +43,19 @@ NoHeader = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="npy, npz, parquet, csv or jsonl.", show_default="by the name of the file"),
+    typer.Option("--format", help="npy, npz, parquet, csv, jsonl or mat.", show_default="by the name of the file"),
 ]
+
+OPTIONS = {  # what messages about the columns of a file call its parameters
+    "vector": "--vector",
+    "key": "--key",
+    "label": "--label",
+    "metadata": "--metadata",
+    "header": "--no-header",
+    "file_format": "--format",
+    "held_bytes": "--memory",
+}
+
 Ray = Annotated[
     str | None,
     typer.Option(

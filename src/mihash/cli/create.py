@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .arguments import (
+    OPTIONS,
     STDIN,
     Bits,
     Folder,
@@ -182,7 +183,7 @@ def add(
     ] = None,
     ray: Ray = None,
 ) -> None:
-    """Add files of vectors: .npy, .npz, Parquet, CSV or JSON lines.
+    """Add files of vectors: .npy, .npz, Parquet, CSV, JSON lines or .mat.
 
     The command checks all files before it adds the first row: if one is wrong, nothing is added. It may be
     interrupted at any time, even by a kill; the same command resumes where it stopped. A file that has grown is
@@ -206,7 +207,7 @@ def add(
     from ..io.readers import Columns
 
     begin = time.perf_counter()
-    columns = Columns(vector, key, label, tuple(metadata or ()), header=not headless)
+    columns = Columns(vector, key, label, tuple(metadata or ()), header=not headless, called=OPTIONS)
     names = _names(files, source)
     with open_index(path, ray=ray) as index:
         n_before = len(index)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from .arguments import AsJSON, Bits, Format, Seed, open_vectors
+from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
 from .output import duration, json_line, note, size, table
 from .program import command
 
@@ -175,7 +175,7 @@ def plan(
                 raise InvalidInput(f"{name} is about the file of --sample, and there is none.")
     else:
         _check_labels(learner, labels, label)
-        X, y = _read_sample(sample, Columns(vector, label=label), file_format)
+        X, y = _read_sample(sample, Columns(vector, label=label, called=OPTIONS), file_format)
     machine = calibrate(
         features if X is None else X.shape[1], bits, learner=learner, dtype=dtype, interval=interval, sample=X,
         labels=y, progress=lambda what: note(f"Measuring this machine: {what} ..."),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .arguments import AsJSON, Folder, KeyColumn, Ray, check_index, open_index
+from .arguments import OPTIONS, AsJSON, Folder, KeyColumn, Ray, check_index, open_index
 from .output import counted, duration, json_line, note, say, size, table
 from .program import command
 
@@ -165,7 +165,7 @@ def encode(
         raise InvalidInput("--node is for the nodes of a Ray cluster: name the cluster with --ray.")
     check_index(path)
     done = encode_folder(
-        source, target, mapping_in(path), Columns(vector, key), ray=ray is not None, address=ray,
+        source, target, mapping_in(path), Columns(vector, key, called=OPTIONS), ray=ray is not None, address=ray,
         nodes=node or None, progress=lambda name: note(f"Encoded {name}"),
     )  # fmt: skip
     before = f"; {counted(done.skipped, 'file')} were there already" if done.skipped else ""

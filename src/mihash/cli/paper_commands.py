@@ -67,8 +67,8 @@ def reproduce(
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Run on this in place of the experiment's data sets: a file of features (.npz, .npy, .parquet, "
-            ".mat), or cifar10, places205 or labelme; give it again for more. A file is used whole, whatever the "
+            help="Run on this in place of the experiment's data sets: a file of vectors, in any format that add "
+            "takes, or cifar10, places205 or labelme; give it again for more. A file is used whole, whatever the "
             "scale; with files alone, results and report go to the folder 'own'."
         ),
     ] = None,
@@ -155,7 +155,7 @@ def tune(
     method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
     dataset: Annotated[
         str,
-        typer.Option(help="cifar10, places205 or labelme, or a file of features (.npz, .npy, .parquet, .mat)."),
+        typer.Option(help="cifar10, places205 or labelme, or a file of vectors, in any format that add takes."),
     ] = "cifar10",
     bits: Annotated[int, typer.Option(help="Code length.")] = 32,
     tried: Annotated[

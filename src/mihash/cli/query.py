@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import STDIN, AsJSON, Folder, NoHeader, Partial, Ray, find_keys, open_index, open_vectors
+from .arguments import OPTIONS, STDIN, AsJSON, Folder, NoHeader, Partial, Ray, find_keys, open_index, open_vectors
 from .output import counted, json_line, json_text, note, say, table
 from .program import command
 
@@ -53,7 +53,7 @@ def search(
     file_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="npy, npz, parquet, csv or jsonl.", show_default="by FILE's name; csv for -"
+            "--format", help="npy, npz, parquet, csv, jsonl or mat.", show_default="by FILE's name; csv for -"
         ),
     ] = None,
     headless: NoHeader = False,
@@ -67,7 +67,7 @@ def search(
     """
     from ..io.readers import Columns
 
-    columns = Columns(column, option="--column", header=not headless)
+    columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"
     options = {"where": _parse_filter(where), "rescore": rescore, "radius": radius}

@@ -267,7 +267,7 @@ class Definition:
         Examples
         --------
         >>> print(next(load_definition("table4").jobs()).path)
-        cifar10/32-bits/okh-1c2abc/trial-0/fixed-rate.json
+        cifar10/32-bits/okh/trial-0/fixed-rate.json
         """
         at_scale = self.at(scale)
         makers = {"online": at_scale._runs, "batch": at_scale._fits, "images": at_scale._trainings}

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, StoreError
+from ..io.readers import SUFFIXES
 from .datasets import STAND_INS, has_labels
 from .datasets.catalog import VARIABLE
-from .datasets.dataset_files import SUFFIXES
 
 DATASETS = ("cifar10", "places205", "labelme")
 IMAGES = "cifar10"  # the one whose images are learned from
@@ -60,7 +60,7 @@ def check_dataset(dataset: Any) -> str:
     >>> check_dataset("mnist")
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `datasets` must be one of 'cifar10', 'places205', 'labelme', or the path of a file
-    (.npz, .npy, .parquet, .mat); got 'mnist'.
+    (.npy, .npz, ...); got 'mnist'.
     """
     if is_file(dataset) or (isinstance(dataset, str) and dataset in DATASETS):
         return str(dataset)

@@ -79,7 +79,7 @@ class DelimitedSource(TextSource):
         except csv.Error as error:
             raise InvalidInput(
                 f"{self.name}: row {row} (line {lines.n}) is not CSV ({error}). Repair it, or name "
-                "another --format."
+                f"another {self._wanted.option('file_format')}."
             ) from error
 
     def kinds(self, records: list[list[str]]) -> Mapping[str, Kind]:
@@ -98,9 +98,8 @@ class DelimitedSource(TextSource):
             field = record[self._places[wrong]]
             what = f"{field!r:.40}" if field.strip() else "nothing"
             raise InvalidInput(
-                f"{self.name}: {where} has {what} in the column {wrong}, "
-                f"where a number should be. Repair it, or say with {self._wanted.option} which columns are the "
-                "vector."
+                f"{self.name}: {where} has {what} in the column {wrong}, where a number should be. Repair it, or "
+                f"say with {self._wanted.option('vector')} which columns are the vector."
             ) from error
 
     def value(self, record: list[str], column: str, where: str) -> Any:
@@ -130,7 +129,8 @@ class DelimitedSource(TextSource):
         if numbers and texts:
             raise InvalidInput(
                 f"{self.name}: the first line has both names ({texts[0]!r:.40}) and numbers ({numbers[0]!r:.40}). "
-                "If it is a row, say --no-header; if it names the columns, rename those that are numbers."
+                f"If it is a row, say {self._wanted.option('header')}; if it names the columns, rename those "
+                "that are numbers."
             )
         return bool(texts)
 

@@ -10,8 +10,8 @@ from .layout import Columns
 from .numpy_files import HELD_BYTES, open_npy, open_npz
 from .row_chunks import Source
 
-FORMATS = ("npy", "npz", "parquet", "csv", "jsonl")
-_SUFFIXES = {".pq": "parquet", ".tsv": "csv", ".ndjson": "jsonl", **{f".{name}": name for name in FORMATS}}
+FORMATS = ("npy", "npz", "parquet", "csv", "jsonl", "mat")
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".pq": "parquet", ".tsv": "csv", ".ndjson": "jsonl"}
 _STREAMED = ("csv", "jsonl")
 
 
@@ -53,9 +53,10 @@ def open_source(
             )
         what = "is a folder" if file.is_dir() else "does not exist"
         raise InvalidInput(f"{file} {what}; give the path of a file of vectors.")
-    name = _SUFFIXES.get(file.suffix.lower()) if file_format is None else file_format
+    name = SUFFIXES.get(file.suffix.lower()) if file_format is None else file_format
     if name is None:
-        raise InvalidInput(f"{file} must end in {', '.join(sorted(_SUFFIXES))}; or name its --format.")
+        option = wanted.option("file_format")
+        raise InvalidInput(f"{file} must end in {', '.join(SUFFIXES)}; or name its format with {option}.")
     validation.choice("format", name, FORMATS)
     validation.integer("held_bytes", held_bytes, minimum=1)
     try:
@@ -64,13 +65,14 @@ def open_source(
         raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def open_stream(stream: BinaryIO, columns: Columns | None = None, stream_format: str | None = None) -> Source:
+def open_stream(stream: BinaryIO, columns: Columns | None = None, file_format: str | None = None) -> Source:
     """Open a stream of CSV or JSON lines, which can be read once."""
     wanted = columns or Columns()
-    if stream_format not in _STREAMED:
-        given = "" if stream_format is None else f"; got {stream_format}"
-        raise InvalidInput(f"Standard input must be csv or jsonl: say which with --format{given}.")
-    return _text("standard input", stream, wanted, stream_format)
+    if file_format not in _STREAMED:
+        given = "" if file_format is None else f"; got {file_format}"
+        option = wanted.option("file_format")
+        raise InvalidInput(f"A stream must be csv or jsonl: say which with {option}{given}.")
+    return _text("standard input", stream, wanted, file_format)
 
 
 def _opened(file: Path, wanted: Columns, name: str, held_bytes: int) -> Source:
@@ -80,6 +82,10 @@ def _opened(file: Path, wanted: Columns, name: str, held_bytes: int) -> Source:
         from .parquet_files import ParquetSource
 
         return ParquetSource(file, wanted)
+    if name == "mat":
+        from .mat_files import MatSource
+
+        return MatSource(file, wanted)
     return (open_npy if name == "npy" else open_npz)(file, wanted, held_bytes)
 
 

@@ -76,7 +76,7 @@ class JSONLinesSource(TextSource):
         if not isinstance(found, list) or not {type(number) for number in found} <= {int, float}:
             raise InvalidInput(
                 f"{self.name}: {where} has no vector: {layout.vector[0]!r} is {found!r:.40}, where numbers "
-                f"should be. Repair it, or name the vector with {self._wanted.option}."
+                f"should be. Repair it, or name the vector with {self._wanted.option('vector')}."
             )
         return found
 

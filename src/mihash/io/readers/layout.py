@@ -1,14 +1,14 @@
-"""Which columns of a file hold the vector, the key, the label and the metadata: said by the user, or guessed."""
+"""Which columns of a file hold the vector, the key, the label and the metadata: named by the user, or guessed."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from ...errors import InvalidInput, UnknownName
 
 FEATURE_NAMES = ("features", "embedding", "embeddings", "vector", "emb", "X")  # in a file, the first that is there
 LABEL_NAMES = ("labels", "label", "y")
-
+IS_TEST = "is_test"
 KEY_NAMES = ("key", "keys", "id", "ids")
 NONE, ALL = "none", "all"
 _ROW_NAMES = "__index_level_"  # how pandas calls the row names that it stores as a column
@@ -24,25 +24,33 @@ class Columns:
     Attributes
     ----------
     vector
-        A column of lists, or numeric columns: ``prefix*``, or ``first:last``.
+        A column of lists, or numeric columns: ``prefix*``, ``first:last``, or a tuple of names.
     key
         The column of keys; ``"none"`` numbers the rows.
     label
-        The column of labels; None takes none.
+        The column of labels; None takes none. In a ``.mat`` file it may be a tuple of variables.
     metadata
         Columns that are stored with each item; ``("all",)`` for all that are left.
-    option
-        What messages call the option that names the vector.
     header
         Whether the first line of a CSV file may be a header.
+    dataset
+        Whether the file is a data set: labels and ``is_test`` are read where columns of those names are there,
+        names of classes stay names, and there are no keys.
+    called
+        What messages call these parameters, where that is not their name: the options of a command line.
     """
 
-    vector: str | None = None
+    vector: str | tuple[str, ...] | None = None
     key: str | None = None
-    label: str | None = None
+    label: str | tuple[str, ...] | None = None
     metadata: tuple[str, ...] = ()
-    option: str = "--vector"
     header: bool = True
+    dataset: bool = False
+    called: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def option(self, name: str) -> str:
+        """Return what a message calls a parameter of this class or of `open_source`."""
+        return self.called.get(name, "`header=False`" if name == "header" else f"`{name}`")
 
     def wants_all(self, names: Collection[str]) -> bool:
         """Tell whether all columns that are left are metadata; one may be called so itself."""
@@ -59,7 +67,7 @@ class Layout:
         The columns that make the vector, in order.
     whole
         Whether that is one column of lists.
-    key, label, metadata
+    key, label, is_test, metadata
         The others, None or empty where there are none.
     note
         What was guessed, and what is not used.
@@ -71,11 +79,12 @@ class Layout:
     label: str | None
     metadata: tuple[str, ...]
     note: str
+    is_test: str | None = None
 
     @property
     def used(self) -> list[str]:
         """Every column that is read, once."""
-        others = [name for name in (self.key, self.label) if name is not None]
+        others = [name for name in (self.key, self.label, self.is_test) if name is not None]
         return list(dict.fromkeys([*self.vector, *others, *self.metadata]))
 
 
@@ -100,25 +109,32 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
     """
     if not kinds:
         raise InvalidInput(f"{file} has no columns; give a file with rows of numbers.")
-    key = _key(file, kinds, wanted.key)
-    label = None if wanted.label is None else _known(file, kinds, wanted.label, "--label")
+    key, label = _key(file, kinds, wanted), _label(file, kinds, wanted)
+    is_test = IS_TEST if wanted.dataset and IS_TEST in kinds else None
     every = wanted.wants_all(kinds)
-    named = () if every else tuple(_known(file, kinds, name, "--metadata") for name in wanted.metadata)
-    taken = {name for name in (key, label, *named) if name is not None}
+    option = wanted.option("metadata")
+    named = () if every else tuple(_known(file, kinds, name, option) for name in wanted.metadata)
+    taken = {name for name in (key, label, is_test, *named) if name is not None}
     vector = _guess(file, kinds, wanted, taken) if wanted.vector is None else _named(file, kinds, wanted, taken)
     whole = len(vector) == 1 and kinds[vector[0]] == "list"
     used = {*vector, *taken}
     metadata = tuple(name for name in kinds if name not in used and is_named(name)) if every else named
     note = _note(kinds, wanted, vector, key, used | set(metadata))
-    return Layout(vector, whole, key, label, metadata, note)
+    return Layout(vector, whole, None if wanted.dataset else key, label, metadata, note, is_test)
 
 
-def _key(file: str, kinds: Mapping[str, Kind], wanted: str | None) -> str | None:
-    if wanted is None:
+def _key(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> str | None:
+    if wanted.key is None:
         return next((name for name in KEY_NAMES if kinds.get(name, "list") != "list"), None)
-    if wanted == NONE and NONE not in kinds:
+    if wanted.key == NONE and NONE not in kinds:
         return None
-    return _known(file, kinds, wanted, "--key")
+    return _known(file, kinds, wanted.key, wanted.option("key"))
+
+
+def _label(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> str | None:
+    if wanted.label is not None:
+        return _known(file, kinds, wanted.label, wanted.option("label"))
+    return next((name for name in LABEL_NAMES if name in kinds), None) if wanted.dataset else None
 
 
 def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str]) -> tuple[str, ...]:
@@ -128,15 +144,15 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
         return (usual[0] if usual else lists[0],)
     if lists:
         raise InvalidInput(
-            f"{file} has several columns of lists ({_listed(lists)}); say with {wanted.option} which one is the"
-            " vector."
+            f"{file} has several columns of lists ({_listed(lists)}); say with {wanted.option('vector')} which "
+            "one is the vector."
         )
     aside = taken | set(LABEL_NAMES)
     found = [name for name, kind in kinds.items() if kind == "number" and name not in aside and is_named(name)]
     if not found:
         raise InvalidInput(
             f"{file} has neither a column of lists nor columns of numbers for a vector; its columns: "
-            f"{_listed(list(kinds))}. Name them with {wanted.option}."
+            f"{_listed(list(kinds))}. Name them with {wanted.option('vector')}."
         )
     family = _family(found)
     if len(family) <= len(found) / 2:
@@ -148,7 +164,7 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
         what = "nothing" if kinds[others[0]] == "empty" else "no number"
         raise InvalidInput(
             f"{file} has {what} in the column {others[0]}, which looks like one of {family[0]} to {family[-1]}. "
-            f"Repair it, or say with {wanted.option} which columns are the vector."
+            f"Repair it, or say with {wanted.option('vector')} which columns are the vector."
         )
     return tuple(family)
 
@@ -170,8 +186,13 @@ def _stem(name: str) -> str | None:
 
 
 def _named(file: str, kinds: Mapping[str, Kind], columns: Columns, taken: set[str]) -> tuple[str, ...]:
-    """Return the columns that ``NAME``, ``PREFIX*`` or ``FIRST:LAST`` stands for."""
-    names, wanted = list(kinds), columns.vector or ""
+    """Return the columns that a tuple, ``NAME``, ``PREFIX*`` or ``FIRST:LAST`` stands for."""
+    names, option = list(kinds), columns.option("vector")
+    wanted = columns.vector or ""
+    if isinstance(wanted, tuple):
+        if len(wanted) == 1:
+            return _named(file, kinds, replace(columns, vector=wanted[0]), taken)
+        return _numeric(file, kinds, [_known(file, kinds, name, option) for name in wanted], option)
     if wanted in kinds:
         if kinds[wanted] in ("other", "empty"):
             raise InvalidInput(f"The column {wanted!r} of {file} must hold numbers, or lists of numbers.")
@@ -185,24 +206,23 @@ def _named(file: str, kinds: Mapping[str, Kind], columns: Columns, taken: set[st
         chosen = []
     chosen = [name for name in chosen if name not in taken]
     if not chosen:
-        raise _unknown(file, kinds, wanted, columns.option)
-    wrong = [name for name in chosen if kinds[name] != "number"]
+        return (_known(file, kinds, wanted, option),)
+    return _numeric(file, kinds, chosen, f"{option} {wanted}")
+
+
+def _numeric(file: str, kinds: Mapping[str, Kind], names: Sequence[str], option: str) -> tuple[str, ...]:
+    wrong = [name for name in names if kinds[name] != "number"]
     if wrong:
         raise InvalidInput(
-            f"The column {wrong[0]!r} of {file} must hold one number in each row: {columns.option} {wanted} "
-            "names it."
+            f"The column {wrong[0]!r} of {file} must hold one number in each row: {option} names it."
         )
-    return tuple(chosen)
+    return tuple(names)
 
 
-def _known(file: str, kinds: Mapping[str, Kind], name: str, option: str) -> str:
-    if name not in kinds:
-        raise _unknown(file, kinds, name, option)
+def _known(file: str, kinds: Mapping[str, Kind], name: Any, option: str) -> str:
+    if not isinstance(name, str) or name not in kinds:
+        raise UnknownName(f"{file} has no column {name!r} ({option}); its columns: {_listed(list(kinds))}.")
     return name
-
-
-def _unknown(file: str, kinds: Mapping[str, Kind], name: str, option: str) -> UnknownName:
-    return UnknownName(f"{file} has no column {name!r} ({option}); its columns: {_listed(list(kinds))}.")
 
 
 def is_named(name: str) -> bool:

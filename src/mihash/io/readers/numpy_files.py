@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidInput, UnknownName
 from .layout import Columns, Kind, Layout, lay_out
-from .row_chunks import Rows, Source, check_finite, chunk_rows
-from .values import as_labels, as_metadata
+from .row_chunks import ColumnSource, Rows, Source, chunk_rows
 
 _DAMAGE = (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 _NUMBERS = "fiub"  # kinds of dtypes
@@ -51,8 +50,8 @@ class _Header(NamedTuple):
 class _Array:
     """One array, read from its first row on; it holds at most so many bytes at once."""
 
-    def __init__(self, file: str, name: str, stream: IO[bytes], held_bytes: int) -> None:
-        self.file, self._name, self._stream = file, name, stream
+    def __init__(self, file: str, name: str, stream: IO[bytes], held_bytes: int, limit: str) -> None:
+        self.file, self._name, self._stream, self._limit = file, name, stream, limit
         self.header = _read_header(file, stream)
         shape, fortran, dtype = self.header
         self._row_bytes = self.header.row_bytes
@@ -84,7 +83,7 @@ class _Array:
     def _too_large(self, what: str, n_bytes: int, held_bytes: int, remedy: str) -> InvalidInput:
         return InvalidInput(
             f"{self.file}: {what} the array {self._name!r} takes {_megabytes(n_bytes)} at once, and the limit is "
-            f"{_megabytes(held_bytes)}. {remedy}, or raise the limit (--memory)."
+            f"{_megabytes(held_bytes)}. {remedy}, or raise the limit ({self._limit})."
         )
 
     def skip(self, n: int) -> None:
@@ -106,7 +105,7 @@ class _Array:
         return np.frombuffer(raw, self.header.dtype).reshape(n, *self.header.shape[1:])
 
 
-class ArraySource(Source):
+class ArraySource(ColumnSource):
     """Rows of one array, with keys, labels and metadata from others beside it.
 
     Parameters
@@ -139,9 +138,7 @@ class ArraySource(Source):
         for each, opened in arrays.items():
             with _told(name), opened() as stream:
                 headers[each] = _read_header(name, stream)
-        self._layout = lay_out(name, {each: header.kind for each, header in headers.items()}, wanted)
-        self.note = self._layout.note
-        self.has_labels = self._layout.label is not None
+        self._set_layout(lay_out(name, {each: header.kind for each, header in headers.items()}, wanted), wanted)
         self.n_rows = _common_length(name, self._layout, headers)
         shape = headers[self._layout.vector[0]].shape
         self._width = shape[1] if self._layout.whole else len(self._layout.vector)
@@ -152,12 +149,11 @@ class ArraySource(Source):
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
         """Yield the rows from ``start`` up to ``stop``, in chunks."""
-        total = self.n_rows or 0
-        stop = total if stop is None else min(stop, total)
-        size = self._chunk_rows
+        stop = self.n_rows if stop is None else min(stop, self.n_rows)
+        size, limit = self._chunk_rows, self._wanted.option("held_bytes")
         with _told(self.name), ExitStack() as stack:
             arrays = {
-                name: _Array(self.name, name, stack.enter_context(self._arrays[name]()), self._held_bytes)
+                name: _Array(self.name, name, stack.enter_context(self._arrays[name]()), self._held_bytes, limit)
                 for name in self._layout.used
             }
             for array in arrays.values():
@@ -167,35 +163,18 @@ class ArraySource(Source):
                 yield self._rows(first, {name: array.read(n) for name, array in arrays.items()})
 
     def _rows(self, first: int, found: Mapping[str, NDArray[Any]]) -> Rows:
-        layout = self._layout
-        parts = [found[name] for name in layout.vector]
-        with np.errstate(over="ignore"):
-            X = np.ascontiguousarray(parts[0] if layout.whole else np.column_stack(parts), dtype=np.float32)
-        check_finite(self.name, X, first)
-        y = keys = metadata = None
-        if layout.label is not None:
-            y = as_labels(self.name, _values(found[layout.label]), first)
-        if layout.key is not None:
-            keys = _values(found[layout.key])
-        if layout.metadata:
-            columns = zip(*(_values(found[name]) for name in layout.metadata), strict=True)
-            metadata = [
-                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
-                for place, row in enumerate(columns)
-            ]
-        share = (first + len(X)) / self.n_rows if self.n_rows else None
-        return Rows(first, X, y, keys, metadata, share)
+        parts = [found[name] for name in self._layout.vector]
+        X = parts[0] if self._layout.whole else np.column_stack(parts)
+        return self._assembled(first, X, lambda name: _values(found[name]))
 
 
 def open_npy(path: Path, wanted: Columns, held_bytes: int = HELD_BYTES) -> Source:
     """Open an array; keys, labels and metadata are named by the paths of further ``.npy`` files."""
     arrays: dict[str, Opener] = {path.stem: lambda: path.open("rb")}
     others = [wanted.label, *wanted.metadata, None if wanted.key == "none" else wanted.key]
-    for other in others:
-        if other is not None:
-            arrays[other] = _other(path, other)
+    arrays |= {str(other): _other(path, str(other)) for other in others if other is not None}
     if wanted.vector is not None:
-        raise InvalidInput(f"{path} is one array, which is the vector: leave {wanted.option} out.")
+        raise InvalidInput(f"{path} is one array, which is the vector: leave {wanted.option('vector')} out.")
     with path.open("rb") as stream:
         _check_matrix(_read_header(str(path), stream), str(path))
     named = replace(wanted, vector=path.stem, key=wanted.key or "none")

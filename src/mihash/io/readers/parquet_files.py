@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidInput, NotReady
 from .layout import Columns, Kind, lay_out
-from .row_chunks import Rows, Source, check_finite, chunk_rows
-from .values import as_labels, as_metadata
+from .row_chunks import ColumnSource, Rows, chunk_rows
 
 _READ_BYTES = 1 << 20  # how much of a column is read ahead; without it a row group is held as a whole
 
 
-class ParquetSource(Source):
+class ParquetSource(ColumnSource):
     """Rows of a Parquet file.
 
     Parameters
@@ -54,15 +53,12 @@ class ParquetSource(Source):
         self.n_rows = int(self._ends[-1])
         if not self.n_rows:
             raise InvalidInput(f"{path} is empty: it has no rows. Give a file with vectors.")
-        self._layout = lay_out(self.name, kinds, wanted)
-        self.note = self._layout.note
-        self.has_labels = self._layout.label is not None
+        self._set_layout(lay_out(self.name, kinds, wanted), wanted)
         self._width: int | None = None if self._layout.whole else len(self._layout.vector)
 
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
         """Yield the rows from ``start`` up to ``stop``, in chunks."""
-        total = self.n_rows or 0
-        stop = total if stop is None else min(stop, total)
+        stop = self.n_rows if stop is None else min(stop, self.n_rows)
         if start >= stop:
             return
         begin = int(np.searchsorted(self._ends, start, side="right")) - 1
@@ -84,26 +80,16 @@ class ParquetSource(Source):
 
     def _rows(self, first: int, batch: Any) -> Rows:
         layout = self._layout
-        with np.errstate(over="ignore"):
-            if layout.whole:
-                X = self._matrix(first, batch, layout.vector[0], self._width)
-            else:
-                X = np.column_stack([self._numbers(first, batch, name) for name in layout.vector])
-            X = np.ascontiguousarray(X, dtype=np.float32)
-        check_finite(self.name, X, first)
-        y = keys = metadata = None
-        if layout.label is not None:
-            y = as_labels(self.name, self._values(batch.column(layout.label), layout.label), first)
-        if layout.key is not None:
-            keys = self._values(self._complete(first, batch, layout.key), layout.key)
-        if layout.metadata:
-            columns = zip(*(self._values(batch.column(name), name) for name in layout.metadata), strict=True)
-            metadata = [
-                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
-                for place, row in enumerate(columns)
-            ]
-        share = (first + len(X)) / self.n_rows if self.n_rows else None
-        return Rows(first, X, y, keys, metadata, share)
+
+        def values(name: str) -> list[Any]:
+            column = self._complete(first, batch, name) if name == layout.key else batch.column(name)
+            return self._values(column, name)
+
+        if layout.whole:
+            X = self._matrix(first, batch, layout.vector[0], self._width)
+        else:
+            X = np.column_stack([self._numbers(first, batch, name) for name in layout.vector])
+        return self._assembled(first, X, values)
 
     def _matrix(self, first: int, batch: Any, name: str, width: int | None) -> NDArray[Any]:
         """Return a column of lists as (n, d); every row must have one, and all of one length."""

@@ -1,7 +1,7 @@
 """Rows of a source, a chunk at a time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ... import validation
 from ...errors import InvalidInput
+from .layout import Columns, Layout
+from .values import as_flags, as_labels, as_metadata
 
 _CHUNK_ROWS = 1024
 _CHUNK_NUMBERS = 1 << 22
@@ -27,6 +29,8 @@ class Rows(NamedTuple):
         Labels, None where no column of labels was named.
     keys, metadata
         One for each row, None where no column was named.
+    is_test
+        Of a data set: which rows are test rows, None where that is not known.
     share
         How much of the source has been read with these rows, 0 to 1; None where that is not known.
     """
@@ -37,6 +41,7 @@ class Rows(NamedTuple):
     keys: list[Any] | None = None
     metadata: list[dict[str, Any]] | None = None
     share: float | None = None
+    is_test: NDArray[np.bool_] | None = None
 
 
 class Source(ABC):
@@ -62,9 +67,43 @@ class Source(ABC):
     repeatable: bool = True
     has_labels: bool = False
 
+    _layout: Layout
+    _wanted: Columns
+
+    def _set_layout(self, layout: Layout, wanted: Columns) -> None:
+        self._layout, self._wanted = layout, wanted
+        self.note, self.has_labels = layout.note, layout.label is not None
+
     @abstractmethod
     def rows(self, start: int = 0, stop: int | None = None) -> Iterator[Rows]:
         """Yield the rows from ``start`` up to ``stop``, in chunks."""
+
+
+class ColumnSource(Source):
+    """A source whose columns are read one by one, for a number of rows that is known."""
+
+    n_rows: int
+
+    def _assembled(self, first: int, X: NDArray[Any], values: Callable[[str], list[Any]]) -> Rows:
+        """Return consecutive rows of vectors and of what the columns hold for them."""
+        layout = self._layout
+        with np.errstate(over="ignore"):
+            X = np.ascontiguousarray(X, dtype=np.float32)
+        check_finite(self.name, X, first)
+        y = keys = metadata = is_test = None
+        if layout.label is not None:
+            y = as_labels(self.name, values(layout.label), first, self._wanted.dataset)
+        if layout.key is not None:
+            keys = values(layout.key)
+        if layout.is_test is not None:
+            is_test = as_flags(self.name, values(layout.is_test), first)
+        if layout.metadata:
+            columns = zip(*(values(name) for name in layout.metadata), strict=True)
+            metadata = [
+                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
+                for place, row in enumerate(columns)
+            ]
+        return Rows(first, X, y, keys, metadata, (first + len(X)) / self.n_rows, is_test)
 
 
 def chunk_rows(n_features: int) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import InvalidInput
 from .layout import Columns, Kind, Layout, lay_out
 from .row_chunks import Rows, Source, check_finite, chunk_rows
-from .values import as_labels
+from .values import as_flags, as_labels
 
 _PEEKED = 100  # rows that tell what the columns hold
 _BOM = "\ufeff"  # some programs put it at the start of a file
@@ -70,9 +70,7 @@ class TextSource(Source):
             if self.repeatable:
                 opened.close()
         self._at = 0  # the row that a stream stands at
-        self._layout = lay_out(name, self.kinds([record for _, record in peeked]), wanted)
-        self.note = self._layout.note
-        self.has_labels = self._layout.label is not None
+        self._set_layout(lay_out(name, self.kinds([record for _, record in peeked]), wanted), wanted)
         self._width = len(self.vector(self._layout, peeked[0][1], f"row 0 (line {peeked[0][0]})"))
 
     @abstractmethod
@@ -134,15 +132,21 @@ class TextSource(Source):
         X = self._vectors(layout, records, places)
         check_finite(self.name, X, first, lines)
         pairs = list(zip(records, places, strict=True))
-        y = keys = metadata = None
+        y = keys = metadata = is_test = None
+
+        def column(name: str) -> list[Any]:
+            return [self.value(record, name, where) for record, where in pairs]
+
         if layout.label is not None:
-            y = as_labels(self.name, [self.value(record, layout.label, where) for record, where in pairs], first)
+            y = as_labels(self.name, column(layout.label), first, self._wanted.dataset)
+        if layout.is_test is not None:
+            is_test = as_flags(self.name, column(layout.is_test), first)
         if layout.key is not None:
             keys = [self.key(record, layout.key, where) for record, where in pairs]
         if self._wanted.metadata:
             found = [self.metadata(layout, record, where) for record, where in pairs]
             metadata = found if any(found) else None
-        return Rows(first, X, y, keys, metadata)
+        return Rows(first, X, y, keys, metadata, is_test=is_test)
 
     def _vectors(self, layout: Layout, records: list[Any], places: list[str]) -> NDArray[np.float32]:
         vectors = []

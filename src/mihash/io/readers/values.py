@@ -79,8 +79,23 @@ def class_number(label: Any) -> Any:
     return int(label) if isinstance(label, bool) else label
 
 
-def as_labels(source: str, labels: Sequence[Any], first: int) -> NDArray[Any]:
-    """Return the labels of rows as `OnlineIndex.add` takes them."""
+def as_flags(source: str, values: Sequence[Any], first: int) -> NDArray[np.bool_]:
+    """Return yes or no for each row.
+
+    Examples
+    --------
+    >>> as_flags("mine.csv", ["true", False, 1], 0)
+    array([ True, False,  True])
+    """
+    found = [{"true": True, "false": False}.get(str(value).lower(), value) for value in values]
+    for place, value in enumerate(found):
+        if value not in (0, 1):
+            raise InvalidInput(f"{source}: row {first + place} has {value!r:.40} where true or false should be.")
+    return np.array(found, dtype=np.bool_)
+
+
+def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = False) -> NDArray[Any]:
+    """Return the labels of rows as `OnlineIndex.add` takes them; with ``names`` those that are names stay so."""
     for place, label in enumerate(labels):
         if label is None or label == "" or (isinstance(label, float) and not label.is_integer()):
             what = "no label" if label is None or label == "" or math.isnan(label) else f"the label {label!r}"
@@ -88,6 +103,8 @@ def as_labels(source: str, labels: Sequence[Any], first: int) -> NDArray[Any]:
                 f"{source}: row {first + place} has {what}; each row needs a whole number or the name of a class. "
                 "Put rows without a label into another file."
             )
+    if names and any(isinstance(label, str) for label in labels):
+        return np.array([str(label) for label in labels])
     try:
         return validation.labels("label", np.array([class_number(label) for label in labels]), len(labels))
     except ValueError as error:  # InvalidInput is one

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import NotReady, StoreError, UnknownName
+from ...io.readers import SUFFIXES
 from .dataset import Dataset
-from .dataset_files import SUFFIXES, load
+from .dataset_files import load
 from .digits import digits
 from .generators import Synthetic, cifar10_like, labelme_like, places205_like
 
@@ -47,7 +48,7 @@ def open_dataset(name: str | os.PathLike[str], data: str | os.PathLike[str] | No
         ``"digits"``; ``"cifar10"``, ``"places205"`` or ``"labelme"`` for the real features that stand in for
         the paper's (the data set is then called by its file, which says what it really is);
         ``"cifar10-like"``, ``"places205-like"`` or ``"labelme-like"`` for generated ones; or the path of a
-        ``.npz``, ``.npy``, ``.parquet`` or ``.mat`` file.
+        file of vectors (see `load`).
     data
         The folder of the real features; None takes it from the environment variable ``MIHASH_DATA``.
 
