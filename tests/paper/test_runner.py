@@ -138,9 +138,9 @@ def test_folders_of_results(tmp_path):
     assert not (tmp_path / "a").exists()
     (tmp_path / "file").write_text("")
     for bad in (tmp_path / "file", tmp_path / "file" / "b", tmp_path / ("long" * 100)):
-        with pytest.raises(InvalidInput, match="`--results` must be a folder that can be written"):
+        with pytest.raises(InvalidInput, match="`results` must be a folder that can be written"):
             check_results_folder(bad)
-    with pytest.raises(InvalidInput, match=f"give --results {tmp_path} --seed 5"):
+    with pytest.raises(InvalidInput, match=f"give `results` {tmp_path} and `seed` 5"):
         check_results_folder(tmp_path / "seed-5")
 
 

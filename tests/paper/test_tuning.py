@@ -59,7 +59,7 @@ def test_grids_are_those_of_the_methods():
         ({"method": "okh", "n_bits": 0}, "`n_bits`"),
         ({"method": "okh", "seed": -1}, "`seed`"),
         ({"method": "okh", "scale": "huge"}, "`scale` must be one of 'smoke', 'small', 'full'; got"),
-        ({"method": "okh", "scale": "full", "data": Path("nowhere")}, "`--data` must be the folder that holds"),
+        ({"method": "okh", "scale": "full", "data": Path("nowhere")}, "`data` must be the folder that holds"),
         ({"method": "okh", "grid": {"C": [-1.0]}}, "`C` must be"),
         ({"method": "lsh", "trials": 0}, "`trials`"),
     ],

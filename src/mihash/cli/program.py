@@ -63,6 +63,11 @@ _COMMAND_WORDS = {  # what messages of the library name in Python, and what it i
     "`searchers`": "--searchers",
     "`features`": "--max-features",
     "`conditions`": "--max-conditions",
+    "`again=True`": "--again",
+    '`deleted="add"`': "--deleted add",
+    '`deleted="skip"`': "--deleted skip",
+    '`key="none"`': "--key none",
+    **{f"`{name}`": f"--{name}" for name in ("vector", "key", "label", "results", "seed", "data", "processes")},
 }
 
 

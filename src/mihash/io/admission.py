@@ -12,7 +12,7 @@ from ..online import learner_class
 from ..store.keys import Key
 from .readers import Source
 
-_REMEDY = "Name another column with --key, or number the rows with --key none."
+_REMEDY = 'Name another column with `key`, or number the rows with `key="none"`.'
 
 
 def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
@@ -25,13 +25,13 @@ def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
                 "This index began" if stats["n_features"] is not None else f"{sources[0].name} comes first and is"
             )
             raise InvalidInput(
-                f"{first} without labels: neighbours are those that are near. Leave --label out, "
+                f"{first} without labels: neighbours are those that are near. Leave `label` out, "
                 "or make an index whose first rows have labels."
             )
         if not begun and not source.has_labels and learner_class(stats["learner"]).needs_labels:
             raise InvalidInput(
                 f"The learner {stats['learner']} learns from class labels, and {source.name} comes without: "
-                "name their column with --label."
+                "name their column with `label`."
             )
         begun, labelled = True, labelled or source.has_labels
 

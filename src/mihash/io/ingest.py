@@ -258,22 +258,22 @@ class _Ingest:
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
             f"{self.source.name} is another file than the one of which {self._begin:,} rows are in: {how}. "
-            "Put it under another name, or add it from its first row with --again."
+            "Put it under another name, or add it from its first row with `again=True`."
         )
 
     def _changed(self, others: Sequence[str]) -> InvalidInput:
         return InvalidInput(
             f"{self.source.name}: the {self._begin:,} rows that are in were added with other "
             f"{' and '.join(others)}. Name the same columns as before; or, to store them as they are now, delete "
-            "the rows that are in and add the file with --again."
+            "the rows that are in and add the file with `again=True`."
         )
 
     def _lacking(self) -> InvalidInput:
-        again = "--deleted add to add them again or with " if self.source.repeatable else ""
+        again = '`deleted="add"` to add them again or with ' if self.source.repeatable else ""
         why = "" if self._known.whole else " (or had other keys when an earlier mihash added them)"
         return InvalidInput(
             f"{self.source.name}: {self._n_gone:,} of the {self._begin:,} rows that were added were deleted "
-            f"since{why}, first {self._first_gone}. Say with {again}--deleted skip to go on without them."
+            f'since{why}, first {self._first_gone}. Say with {again}`deleted="skip"` to go on without them.'
         )
 
     def _check_width(self, width: int | None, rows: Rows) -> int:
@@ -281,7 +281,7 @@ class _Ingest:
         if width is not None and found != width:
             raise InvalidInput(
                 f"{self.source.name}: row {rows.first} has a vector of {found} numbers, and the index has "
-                f"vectors of {width}. Say with --vector which columns are the vector, or give a file that fits."
+                f"vectors of {width}. Say with `vector` which columns are the vector, or give a file that fits."
             )
         return found
 

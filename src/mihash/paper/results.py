@@ -44,16 +44,16 @@ def check_results_folder(results: Path) -> None:
     root, seed = root_and_seed(results)
     if seed:
         raise InvalidInput(
-            f"`--results` must not end in {results.name}, where a seed's results lie; "
-            f"give --results {root} --seed {seed}."
+            f"`results` must not end in {results.name}, the folder of a seed's results; give `results` {root} and "
+            f"`seed` {seed}."
         )
     place = results.absolute()
     try:
         there = next(folder for folder in (place, *place.parents) if folder.exists())
     except OSError as error:
-        raise InvalidInput(f"`--results` must be a folder that can be written: {error}.") from error
+        raise InvalidInput(f"`results` must be a folder that can be written: {error}.") from error
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InvalidInput(f"`--results` must be a folder that can be written; {str(there)!r} is none.")
+        raise InvalidInput(f"`results` must be a folder that can be written; {str(there)!r} is none.")
 
 
 def check_origin(path: Path, result: dict[str, Any], **expected: Any) -> None:

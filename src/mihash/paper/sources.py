@@ -88,17 +88,17 @@ def check_folder(source: Source, scale: str, data: Path | None) -> None:
     --------
     >>> check_folder(find_source("labelme"), "full", Path("nowhere"))
     Traceback (most recent call last):
-    mihash.errors.InvalidInput: `--data` must be the folder that holds gist22k.npz; got 'nowhere'.
+    mihash.errors.InvalidInput: `data` must be the folder that holds gist22k.npz; got 'nowhere'.
     """
     if source.file is not None or scale != "full":
         return
     place, file = data or os.environ.get(VARIABLE), STAND_INS[source.name]
     if not place:
         raise InvalidInput(
-            f"`--scale full` needs the folder that holds {file}; give it as --data, or set {VARIABLE}."
+            f"The scale full needs the folder that holds {file}; give it as `data`, or set {VARIABLE}."
         )
     if not (Path(place) / file).is_file():
-        raise InvalidInput(f"`--data` must be the folder that holds {file}; got {str(place)!r}.")
+        raise InvalidInput(f"`data` must be the folder that holds {file}; got {str(place)!r}.")
 
 
 def data_name(source: Source, scale: str) -> str:

@@ -166,10 +166,10 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals or not name or not values:
-            raise InvalidInput(f"`--try` must be NAME=VALUE,VALUE,...; got {text!r}.")
+            raise InvalidInput(f"Values to try must be NAME=VALUE,VALUE,...; got {text!r}.")
         if name.strip() in grid:
             raise InvalidInput(
-                f"`--try` must name {name.strip()} once, with all its values; got {text!r} as well."
+                f"Values to try must name {name.strip()} once, with all of its values; got {text!r} as well."
             )
         grid[name.strip()] = [_value(value.strip()) for value in values.split(",")]
     return grid
