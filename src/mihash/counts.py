@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
 
 
 def checked_pairs(query_codes: ArrayLike, codes: ArrayLike, relevant: Relevant, n_bits: int) -> Pairs:
-    """Return what a caller gave in the form that is counted, or raise `InvalidInput`."""
+    """Check the arguments and return them in the form that is counted; raise `InvalidInput` if they are wrong."""
     validation.integer("n_bits", n_bits, minimum=1, maximum=MOST_BITS)
     queries = validation.packed("query_codes", query_codes, n_bits)
     base = validation.packed("codes", codes, n_bits)

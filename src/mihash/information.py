@@ -167,7 +167,7 @@ def replace_items(
     after: tuple[NDArray[np.uint8], NDArray[np.int64]],
     replaced: NDArray[np.int64],
 ) -> None:
-    """Bring `distance_counts` up to date in place where a few items were replaced by others.
+    """Update `distance_counts` in place after a few items were replaced.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def _log2(p: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _x_log2_x(n: int) -> Floats:
-    """Return x log2(x) for the whole numbers 0..n: all that entropies of counts are made of."""
+    """Return x log2(x) for the whole numbers 0..n: entropies of counts are sums of these."""
     x = np.arange(n + 1, dtype=np.float64)
     return x * _log2(x)
 

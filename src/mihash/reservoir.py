@@ -200,7 +200,7 @@ class Reservoir:
 
 
 def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) -> None:
-    """Refuse labels of another kind than those before them."""
+    """Raise if labels are of another kind than those before them."""
     if (y is None) != (before is None):
         begun = "without" if before is None else "with"
         raise InvalidInput(f"The stream began {begun} labels `{name}`; continue in the same way.")

@@ -109,7 +109,7 @@ class FastHash(BatchMethod):
         self.n_candidates = validation.integer("n_candidates", n_candidates, minimum=1)
 
     def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> ForestMapping:
-        """Learn a bit after the other."""
+        """Learn one bit after the other."""
         assert y is not None
         rng = self.generator(FIRST)
         options = {"n_starts": self.n_starts, "block_size": self.block_size}

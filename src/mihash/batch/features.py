@@ -1,6 +1,6 @@
-"""What batch methods learn linear functions of: features or a Gaussian kernel map of them, centred and whitened.
+"""The features of batch methods: the vectors or a Gaussian kernel map of them, centred and whitened.
 
-All methods with ``kernel=`` share this one map. Whitening is a change of basis, z = L^-1 (f(x) - mean) with
+All methods with a ``kernel`` parameter use it. Whitening is a change of basis, z = L^-1 (f(x) - mean) with
 L L' = C + rho I and C the covariance of f(x); a linear function of z is one of f(x), so it costs nothing when
 encoding.
 """
@@ -24,7 +24,7 @@ _SAFE = 1e-2  # so much on the diagonal makes a covariance in float32 positive d
 
 
 class Features:
-    """Training examples as features, and the way from linear functions of these to a hash mapping.
+    """Training examples as features; turns linear functions of these into a hash mapping.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Features:
 
 
 def check_map(kernel: str, n_anchors: int, width: float) -> tuple[str, int, float]:
-    """Return the parameters of the map, checked."""
+    """Return the parameters of the map, or raise."""
     return (
         validation.choice("kernel", kernel, KERNELS),
         validation.integer("n_anchors", n_anchors, minimum=1),

@@ -68,7 +68,7 @@ class ITQ(BatchMethod):
         return super().refusal(X, y)
 
     def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> HashMapping:  # noqa: ARG002 -- there are none
-        """Find the directions, then turn them."""
+        """Find the principal components, then rotate them."""
         n = len(X)
         features = Features(X, "linear", rng=self.generator(FIRST))
         Z = features.Z.astype(np.float64)
@@ -87,7 +87,7 @@ class ITQ(BatchMethod):
 
 
 def _quantize(rotated: Floats) -> tuple[Floats, float]:
-    """Return the nearest codes B, and the mean square of what they miss."""
+    """Return the nearest codes B, and the mean squared error."""
     B = np.where(rotated > 0, 1.0, -1.0)
     return B, float(np.square(B - rotated).mean())
 

@@ -131,7 +131,7 @@ def _classify(B: Floats, Y: Floats, lambda_: float) -> Floats:
 
 
 def _descend(B: Floats, W: Floats, Q: Floats) -> None:
-    """Lower ||B W||^2 - 2 tr(B' Q) in place, a bit after the other, until none changes."""
+    """Lower ||B W||^2 - 2 tr(B' Q) in place, one bit after the other, until none changes."""
     gram = W @ W.T
     for _ in range(_SWEEPS):
         changed = False

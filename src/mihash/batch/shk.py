@@ -88,7 +88,7 @@ class SHK(BatchMethod):
         self.kernel, self.n_anchors, self.width = check_map(kernel, n_anchors, width)
 
     def learn(self, X: Matrix, y: Labels | None, progress: Progress) -> HashMapping:
-        """Learn a bit after the other."""
+        """Learn one bit after the other."""
         assert y is not None
         features = Features(X, self.kernel, self.n_anchors, self.width, self.ridge, rng=self.generator(ANCHORS))
         Z, n, b = features.Z, len(X), self.n_bits

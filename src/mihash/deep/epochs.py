@@ -1,4 +1,4 @@
-"""What a training reports after each epoch, and what it measures on (Sec. 4.3.2)."""
+"""Records of a training: the report of an epoch, and the data to measure mAP on (Sec. 4.3.2)."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known after an epoch.
+    """The report of an epoch.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Epoch:
 
 
 class HeldOut(NamedTuple):
-    """Queries to measure mAP on now and then, and what they search; neither is learned from.
+    """Queries to measure mAP with at intervals, and the items that they search; the training uses neither.
 
     Attributes
     ----------

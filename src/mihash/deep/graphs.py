@@ -1,6 +1,6 @@
-"""CUDA graphs: a minibatch's way through the network and back, recorded once and replayed.
+"""CUDA graphs: the forward and backward pass of a minibatch, recorded once and replayed.
 
-A small network's kernels take less time than it takes to launch them one by one. A replay launches all of them at
+The kernels of a small network take less time than launching them one by one. A replay launches all of them at
 once.
 """
 
@@ -16,7 +16,7 @@ _STREAMS = "The AccumulateGrad node's stream does not match"  # recording has it
 
 @contextlib.contextmanager
 def recorded(network: nn.Module, loss: nn.Module, batch: Tensor, labels: Tensor, precise: bool) -> Iterator[None]:
-    """Replay the network, and the loss where it can be recorded, for minibatches like this one while in here.
+    """Inside the ``with``, replay the network, and the loss if it can be recorded, for minibatches of one shape.
 
     Parameters
     ----------
@@ -40,11 +40,11 @@ def recorded(network: nn.Module, loss: nn.Module, batch: Tensor, labels: Tensor,
             samples.append((outputs.detach().clone().requires_grad_(), labels.clone()))
         torch.cuda.make_graphed_callables(tuple(modules), tuple(samples))
     for buffer, value in zip(buffers, before, strict=True):
-        buffer.copy_(value)  # what warming up and recording did to them
+        buffer.copy_(value)  # warming up and recording changed them
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=_STREAMS)
             yield
     finally:
         for module in modules:
-            del module.forward  # the class's own again
+            del module.forward  # back to the method of the class

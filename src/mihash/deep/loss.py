@@ -89,7 +89,7 @@ class MutualInformationLoss(torch.nn.Module):
         return value
 
     def _pairs(self, n: int, device: torch.device) -> Tensor:
-        """Return which pairs count (N, others): not an item with itself, and no place that is still empty."""
+        """Return which pairs count (N, others): not an item with itself, and no empty place of the memory."""
         counted = ~torch.eye(n, dtype=torch.bool, device=device)
         if not self.memory:
             return counted
@@ -107,7 +107,7 @@ class MutualInformationLoss(torch.nn.Module):
 
     @torch.no_grad()
     def _remember(self, codes: Tensor, labels: Tensor) -> None:
-        """Put the last codes into the places after those filled before, from the start again at the end."""
+        """Store the last codes in the memory, a ring buffer."""
         codes, labels = codes[-self.memory :], labels[-self.memory :]
         places = (self.n_remembered + torch.arange(len(codes), device=codes.device)) % self.memory
         self.kept[places] = codes.to(self.kept.dtype)

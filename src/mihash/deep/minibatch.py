@@ -7,7 +7,7 @@ from ..errors import InvalidInput
 
 
 def check_batch(codes: Tensor, labels: Tensor, n_bits: int) -> Tensor:
-    """Refuse codes that are not (N, n_bits) floats; return the labels as (N,) or as a 0/1 matrix (N, classes).
+    """Raise if the codes are not (N, n_bits) floats; return the labels as (N,) or as a 0/1 matrix (N, classes).
 
     Whether a matrix holds only 0 and 1 is checked on the CPU alone: a GPU would have to wait for the answer.
 

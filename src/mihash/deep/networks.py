@@ -106,7 +106,7 @@ class Standardize(nn.Module):
 
 
 def register_network(name: str, builder: Builder) -> None:
-    """Let `build_network`, and so saved mappings, know a network of your own by name.
+    """Register your own network by name, for `build_network` and for loading saved mappings.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How the learning rate goes: a linear warm-up, then cosine, linear or step-wise decay."""
+"""Schedules of the learning rate: a linear warm-up, then cosine, linear or step-wise decay."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tensors as plain arrays and back: what checkpoints and mappings are saved as, without pickle."""
+"""Tensors as plain arrays and back, to save checkpoints and mappings without pickle."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, dict[str, An
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, saved: dict[str, dict[str, Any]]) -> None:
-    """Put back what `optimizer_arrays` returned."""
+    """Restore what `optimizer_arrays` returned."""
     state = optimizer.state_dict()
     state["state"] = {
         int(index): {

@@ -89,7 +89,7 @@ class Refit(OnlineLearner):
     def learn(
         self, X: NDArray[np.float32], y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]
     ) -> None:
-        """Count a block, and fit to the sample after it when it is time."""
+        """Count a block, and fit to the sample after it when a fit is due."""
         before, self._seen = self._seen, self._seen + len(X)
         if len(X) < self.block_size or before // self.every == self._seen // self.every:
             return  # a copy in mid-block has the last fit

@@ -12,7 +12,7 @@ Flags = NDArray[np.bool_]
 
 
 def loss_margin(alpha: float, n_bits: int) -> float:
-    """Return alpha b, free of the last bit's rounding: that would make a loss of nothing cost a whole bit.
+    """Return alpha b without the rounding error of its last bit, which would turn a loss of 0 into a whole bit.
 
     >>> 10 - (1 - 0.9) * 10, loss_margin(0.9, 10)
     (9.0, 9.0)
@@ -23,7 +23,7 @@ def loss_margin(alpha: float, n_bits: int) -> float:
 
 
 def similar_pairs(X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir) -> Flags:
-    """Return for rows (0, 1), (2, 3), ... whether they are neighbours; nothing as long as that is not known.
+    """Return for rows (0, 1), (2, 3), ... whether they are neighbours; empty while that is not known.
 
     The last of an odd number of rows has no partner and is left out.
 
