@@ -58,6 +58,8 @@ def test_a_tiny_network_learns(images):
     codes, queries = trainer.encode(X[:120]), trainer.encode(X[120:])
     expected = mihash.mean_average_precision(queries, codes, (y[120:], y[:120]), 12)
     assert history[-1].precision == pytest.approx(expected, abs=1e-12)
+    tensors = HeldOut(*(torch.as_tensor(part) for part in held_out[:4]))
+    assert trainer._measure(trainer._held_out(tensors)) == history[-1].precision
 
 
 @pytest.mark.parametrize(
@@ -156,6 +158,10 @@ def test_bad_arguments():
     X, y = np.zeros((4, 3)), [0, 1, 0, 1]
     with pytest.raises(InvalidInput, match="of one kind"):
         Trainer(nn.Linear(3, 4), DPSHLoss(4), epochs=1).fit(X, y, held_out=HeldOut(X, np.eye(4, dtype=int), X, y))
+    untouched = Trainer(nn.Linear(3, 4), DPSHLoss(4), epochs=1)
+    with pytest.raises(InvalidInput, match="one label for each of the 4 rows; got 2"):
+        untouched.fit(X, y, held_out=HeldOut(X, y[:2], X, y))
+    assert untouched.history == []
     with pytest.raises(InvalidInput, match="warm_up"):
         Schedule(warm_up=2.0)
     if not torch.cuda.is_available():

@@ -164,15 +164,14 @@ class Trainer:
         """
         images = self._on_device("X", X)
         labels = self._labels(y, len(images))
-        if held_out is not None:
-            validation.integer("every", held_out.every, minimum=1)
+        measured = None if held_out is None else self._held_out(held_out)
         place = None if checkpoint is None else Path(checkpoint)
         validation.integer("checkpoint_every", checkpoint_every, minimum=1)
         if place is not None and place.is_file():
             self.restore(read(place))
         with self._recorded(images, labels):
             while len(self.history) < self.epochs:
-                self.history.append(self._next(images, labels, held_out))
+                self.history.append(self._next(images, labels, measured))
                 done = len(self.history)
                 if place is not None and (done == self.epochs or done % checkpoint_every == 0):
                     self.save(place)
@@ -220,7 +219,7 @@ class Trainer:
         write(path, self.state())
 
     def _next(self, images: Tensor, labels: Tensor, held_out: HeldOut | None) -> Epoch:
-        """Train for one epoch more and, where it is due, measure; return what is known then."""
+        """Train for one more epoch, measure if that is due, and return the report."""
         number, start = len(self.history) + 1, time.perf_counter()
         loss, rate = self._epoch(images, labels, number)
         if not np.isfinite(loss):
@@ -275,8 +274,15 @@ class Trainer:
     def _measure(self, held_out: HeldOut) -> float:
         """Return mAP of the held-out queries."""
         queries, base = self.outputs(held_out.X_query), self.outputs(held_out.X_base)
-        labels = (np.asarray(held_out.y_query), np.asarray(held_out.y_base))
+        labels = (held_out.y_query, held_out.y_base)
         return mean_average_precision(packed(queries), packed(base), labels, queries.shape[1])
+
+    def _held_out(self, held_out: HeldOut) -> HeldOut:
+        """Return held-out data, checked, with the inputs on the device."""
+        every = validation.integer("every", held_out.every, minimum=1)
+        queries, base = self._on_device("X_query", held_out.X_query), self._on_device("X_base", held_out.X_base)
+        y_query, y_base = self._labels(held_out.y_query, len(queries)), self._labels(held_out.y_base, len(base))
+        return HeldOut(queries, y_query.cpu().numpy(), base, y_base.cpu().numpy(), every)
 
     def _make_optimizer(self) -> torch.optim.Optimizer:
         weights = [p for p in self.network.parameters() if p.requires_grad]
@@ -313,7 +319,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def _quick(self) -> Iterator[None]:
-        """Let cuDNN look for the quickest convolutions: shapes do not change in an epoch."""
+        """Let cuDNN search for the fastest convolutions: shapes do not change in an epoch."""
         before = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = before or self.device.type == "cuda"
         try:
