@@ -1,7 +1,7 @@
 """Records: what calls return, stated once; HTTP, the command line and the docs print the same fields."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -22,7 +22,7 @@ class Record:
 
     def keys(self) -> list[str]:
         """Return the names of the fields, in order."""
-        return [field.name for field in fields(self)]
+        return list(self.__dataclass_fields__)
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names of the fields."""
@@ -30,14 +30,14 @@ class Record:
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is such a field."""
-        return name in self.keys()
+        return name in self.__dataclass_fields__
 
     def __getitem__(self, name: str) -> Any:
         """Return the value of a field."""
-        if name not in self.keys():
+        if name not in self.__dataclass_fields__:
             raise KeyError(name)
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a field, or ``default`` where there is no such field."""
-        return getattr(self, name) if name in self.keys() else default
+        return getattr(self, name) if name in self.__dataclass_fields__ else default
