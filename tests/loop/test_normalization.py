@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -197,7 +199,7 @@ def test_examples_that_are_all_the_same(metric, value):
 
 def test_a_normalization_comes_back_from_its_state():
     found = fit_normalization(X[:256], "cosine")
-    again = Normalization(**state.load(state.dump(found.state())))
+    again = Normalization(**state.load(state.dump(asdict(found))))
     inner = linear()
     assert again.wrap(inner) == found.wrap(inner)
     assert (again.gain, again.unit) == (found.gain, found.unit)
