@@ -205,12 +205,10 @@ class Segments:
         self, connection: sqlite3.Connection, dead: NDArray[np.int64], kind: LabelKind | None, n_features: int
     ) -> None:
         """Remove rows by their ids (sorted) inside a transaction."""
-        firsts = [row[0] for row in connection.execute("SELECT first FROM segment ORDER BY first").fetchall()]
+        firsts = _firsts(connection)
         touched = np.unique(np.searchsorted(firsts, dead, side="right") - 1)
         for index in touched.tolist():
-            row = connection.execute(_ONE, (firsts[index],)).fetchone()
-            segment = self._decode(row, kind, n_features)
-            connection.execute("DELETE FROM segment WHERE first = ?", (firsts[index],))
+            segment = self._taken(connection, firsts[index], kind, n_features)
             rest = segment.part(~np.isin(segment.ids, dead))
             if len(rest):
                 _insert(connection, rest)
@@ -224,7 +222,7 @@ class Segments:
     def each(self, kind: LabelKind | None, n_features: int) -> Iterator[Segment | CorruptStore]:
         """Yield every segment, or what is wrong with it."""
         with self._database.read() as connection:
-            firsts = [row[0] for row in connection.execute("SELECT first FROM segment ORDER BY first").fetchall()]
+            firsts = _firsts(connection)
         for first in firsts:
             try:
                 with self._database.read() as connection:
@@ -240,11 +238,7 @@ class Segments:
         """Put segments together and cut them where they are full; return the first row of the last piece."""
         if len(run) < 2:
             return run[0] if run else -1
-        parts = []
-        for first in run:
-            row = connection.execute(_ONE, (first,)).fetchone()
-            parts.append(self._decode(row, kind, n_features))
-            connection.execute("DELETE FROM segment WHERE first = ?", (first,))
+        parts = [self._taken(connection, first, kind, n_features) for first in run]
         labels = [part.labels for part in parts if part.labels is not None]
         joined = Segment(
             np.concatenate([part.ids for part in parts]),
@@ -254,6 +248,14 @@ class Segments:
         self.append(connection, joined)
         most = self._rows(n_features)
         return int(joined.ids[(len(joined) - 1) // most * most])
+
+    def _taken(
+        self, connection: sqlite3.Connection, first: int, kind: LabelKind | None, n_features: int
+    ) -> Segment:
+        """Remove a segment and return its rows."""
+        segment = self._decode(connection.execute(_ONE, (first,)).fetchone(), kind, n_features)
+        connection.execute("DELETE FROM segment WHERE first = ?", (first,))
+        return segment
 
     def _decode(self, row: tuple[Any, ...], kind: LabelKind | None, n_features: int) -> Segment:
         first, last, n, packed, head, labels, digest, checks, blob = row
@@ -265,6 +267,10 @@ class Segments:
         if not (row_checks(vectors, ids) == np.frombuffer(checks, dtype="<u8")).all():
             raise CorruptStore(_damaged(first))
         return Segment(ids, vectors, None if labels is None or kind is None else _labels(labels, n, kind))
+
+
+def _firsts(connection: sqlite3.Connection) -> list[int]:
+    return [first for (first,) in connection.execute("SELECT first FROM segment ORDER BY first").fetchall()]
 
 
 def _insert(connection: sqlite3.Connection, segment: Segment) -> None:
