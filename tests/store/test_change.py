@@ -59,6 +59,15 @@ def test_a_change_of_another_width_is_refused(table):
     assert len(table) == 5
 
 
+def test_labels_of_another_kind_than_those_stored_are_refused(table):
+    table.write(Change.add(X[:5], labels=[1, 2, 3, 1, 2]))
+    with pytest.raises(InvalidInput, match="labels of the kind that is stored"):
+        table.write(Change.add(X[:2], labels=[[0, 1], [1, 0]]))
+    table.write(Change.add(X[5:8]))
+    table.write(Change.add(X[8:9], labels=[7]))
+    assert [table.get(key).label for key in (0, 6, 8)] == [1, None, 7]
+
+
 def test_the_items_of_a_numbered_change_can_be_parted():
     new = Rows(Segment(np.arange(4, 7), X[:3], np.array([5, 6, 7])), list("abc"), [None, "{}", None], [0, 1, 2])
     part = new.part([0, 2])

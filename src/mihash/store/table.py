@@ -25,7 +25,7 @@ from .question import Found, Hits, Item, Nearest, Question
 from .sqlite.database import Database
 from .sqlite.items import Metadata, all_found
 from .sqlite.positions import write_position
-from .sqlite.segments import LabelKind, Segment, Segments
+from .sqlite.segments import LabelKind, Segment, Segments, kind_of
 from .sqlite.settings import read_settings, write_settings
 from .sqlite.versions import Version, mapping_of, propose, published_versions, waiting_version
 
@@ -172,15 +172,17 @@ class Table(ABC):
         X = change.vectors
         if len(X) and self.n_features not in (None, X.shape[1]):
             raise InvalidInput(f"`X` must have {self.n_features} features, as all before it; got shape {X.shape}.")
+        if change.labels is not None and self.label_kind not in (None, kind_of(change.labels)):
+            raise InvalidInput("`y` must be labels of the kind that is stored: a class each, or a 0/1 matrix.")
         vectors = self.segments.cast(X)
         with self.database.lock:
             keys, texts, gone = change.keys, change.texts, []
             if keys is not None and change.kind == "add":
                 self._check_new(keys)
             elif keys is not None:
-                ids, known = self.lookup(keys, change.kind == "update" and texts is None)
-                gone = all_found(keys, ids)
-                texts = known if texts is None and change.kind == "update" else texts
+                keeps_metadata = change.kind == "update" and texts is None
+                ids, known = self.lookup(keys, with_texts=keeps_metadata)
+                gone, texts = all_found(keys, ids), known if keeps_metadata else texts
             first = self.last + 1
             if keys is None and not self.setting("plain_keys"):
                 first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
@@ -195,18 +197,8 @@ class Table(ABC):
         The sequence numbers increase and are above all that are stored. A shard calls this with what the
         coordinator has numbered.
         """
-        segment, fresh = rows.segment, dict(settings)
-        if rows.gone:
-            fresh["tombstones"] = self._count("tombstones") + len(rows.gone)
-        if len(segment):
-            fresh |= {"last": int(segment.ids[-1]), "rows": self._count("rows") + len(segment)}
-            fresh["n_features"] = segment.vectors.shape[1]
-            if rows.keys is not None:
-                fresh["plain_keys"] = 0
-            if segment.labels is not None and self.label_kind is None:
-                n_classes = segment.labels.shape[1] if segment.labels.ndim == 2 else 0
-                fresh["labels"] = json.dumps([segment.labels.dtype.name, n_classes])
         with self.database.lock, self.loaded_again():
+            fresh = settings | self._changed_settings(rows)
             with self.database.write() as connection:
                 if source is not None:
                     write_position(connection, source, rows.names)
@@ -214,6 +206,20 @@ class Table(ABC):
                 write_settings(connection, **fresh)
             self.settled(**fresh)
             finish()
+
+    def _changed_settings(self, rows: Rows) -> dict[str, Any]:
+        segment = rows.segment
+        fresh: dict[str, Any] = {}
+        if rows.gone:
+            fresh["tombstones"] = self._count("tombstones") + len(rows.gone)
+        if len(segment):
+            fresh |= {"last": int(segment.ids[-1]), "rows": self._count("rows") + len(segment)}
+            fresh["n_features"] = segment.vectors.shape[1]
+            if rows.keys is not None:
+                fresh["plain_keys"] = 0
+            if segment.labels is not None:
+                fresh["labels"] = json.dumps(kind_of(segment.labels))
+        return fresh
 
     @contextmanager
     def loaded_again(self) -> Iterator[None]:
@@ -228,10 +234,7 @@ class Table(ABC):
             raise
 
     def compact(self, connection: sqlite3.Connection) -> dict[str, int]:
-        """Remove the vectors of deleted rows, inside a transaction; nothing may be built meanwhile.
-
-        Returns the settings that `compacted` takes over once they are committed.
-        """
+        """Remove the vectors of deleted rows, in a transaction without a build; return what `compacted` takes."""
         purged = self._count("tombstones")
         self._purge(connection)
         fresh = {
@@ -333,10 +336,7 @@ class Table(ABC):
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
-        """Return the metadata of items, None for those that have none or are not stored.
-
-        Raises `InvalidInput` where it is more than ``max_bytes`` bytes of JSON in all.
-        """
+        """Return the metadata of items, None for those without; raise where its JSON exceeds ``max_bytes``."""
         return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
 
     def close(self) -> None:

@@ -37,6 +37,11 @@ def rows_at_most(row_bytes: int) -> int:
     return min(SEGMENT_ROWS, 1 << (fitting.bit_length() - 1))
 
 
+def kind_of(labels: NDArray[Any]) -> LabelKind:
+    """Return how labels are stored: their type, and the number of classes of a 0/1 matrix or 0."""
+    return labels.dtype.name, labels.shape[1] if labels.ndim == 2 else 0
+
+
 @dataclass(frozen=True)
 class Segment:
     """Consecutive rows.
