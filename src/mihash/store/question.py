@@ -1,7 +1,7 @@
 """What is asked of a hash table, and what it answers. Each search option is stated here, once."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -155,11 +155,11 @@ class Question:
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 
     @classmethod
-    def options(cls) -> Iterator[Option]:
-        """Yield each search option."""
-        for each in fields(cls):
-            if each.metadata:
-                yield Option(each.name, default=each.default, **each.metadata)
+    @cache
+    def options(cls) -> tuple[Option, ...]:
+        """Return each search option."""
+        described = [each for each in fields(cls) if each.metadata]
+        return tuple(Option(each.name, default=each.default, **each.metadata) for each in described)
 
     @classmethod
     def of(cls, Q: ArrayLike, n_features: int | None, **given: Any) -> "Question":
