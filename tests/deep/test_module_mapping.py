@@ -85,7 +85,7 @@ def test_in_a_table_and_under_the_trigger(mapping, X):
     table = mihash.MemoryTable()
     table.add(X)
     table.rebuild(mapping)
-    _, distances = table.search(X[:5], k=1)
+    distances = table.search(X[:5], k=1).distances
     assert not distances.any()
     assert np.array_equal(table.codes, mapping.encode(X))
     again = mihash.MemoryTable()
