@@ -240,3 +240,12 @@ def test_a_version_that_is_superseded_while_it_is_built_has_its_mapping(table, f
     with opened(folder) as again:
         assert answer(again) == expected
         assert again.mapping_of(1) == SECOND
+
+
+def test_the_versions_that_have_answered_are_records(table):
+    table.add(X[:10])
+    table.rebuild(SECOND)
+    versions = table.versions()
+    assert [version.number for version in versions] == [0, 1]
+    assert [version["items"] for version in versions] == [0, 10]
+    assert list(dict(versions[1])) == ["number", "kind", "seen", "items", "seconds", "at"]
