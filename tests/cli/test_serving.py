@@ -14,7 +14,7 @@ from mihash.service import Limits
         (["somewhere", "--demo"], "PATH of an index or --demo"),
         (["nowhere"], "There is no index in nowhere"),
         (["--demo", "--data", "nothing"], "no data set 'nothing'"),
-        (["--demo", "--rate", "0"], "`rate`"),
+        (["--demo", "--rate", "0"], "--rate must be"),
         (["--demo", "--host", "0.0.0.0"], "--token-file"),
         (["--demo", "--host", "::"], "--token-file"),
         (["--demo", "--token-file", "nowhere"], "token cannot be read"),

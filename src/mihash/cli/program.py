@@ -1,5 +1,6 @@
 """The program: its global options, how commands are registered, and how errors end it."""
 
+import re
 import sys
 import traceback
 import warnings
@@ -54,20 +55,14 @@ _COMMAND_WORDS = {  # what messages of the library name in Python, and what it i
     "give `token`, or listen on 127.0.0.1": (
         "give it a token (--token-file, or the environment variable MIHASH_TOKEN), or use --host 127.0.0.1"
     ),
-    "`token`": "the token",
-    "`cors_origins`": "--cors-origin",
-    "`n_bits`": "--bits",
-    "`interval`": "--interval",
-    "`timeout_s`": "--timeout",
-    "`waiting_writes`": "--waiting",
-    "`searchers`": "--searchers",
-    "`features`": "--max-features",
-    "`conditions`": "--max-conditions",
-    "`again=True`": "--again",
-    '`deleted="add"`': "--deleted add",
-    '`deleted="skip"`': "--deleted skip",
-    '`key="none"`': "--key none",
-    **{f"`{name}`": f"--{name}" for name in ("vector", "key", "label", "results", "seed", "data", "processes")},
+}
+_OPTION_OF = {  # parameters of the library whose options have another name
+    "n_bits": "bits",
+    "timeout_s": "timeout",
+    "waiting_writes": "waiting",
+    "features": "max_features",
+    "conditions": "max_conditions",
+    "cors_origins": "cors_origin",
 }
 
 
@@ -117,22 +112,36 @@ def main() -> None:
             traceback.print_exc()
         expected = isinstance(error, MIHashError | OSError | typer.Abort | _USAGE)
         what = "" if expected else f"unexpected {type(error).__name__}, please report it with what --debug shows: "
-        typer.echo(f"mihash: {what}{_one_line(error)}", err=True)
+        typer.echo(f"mihash: {what}{_one_line(error, words)}", err=True)
         raise SystemExit(2 if isinstance(error, InvalidInput | UnknownName | _USAGE) else 1) from error
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: Exception, words: list[str]) -> str:
     """Return the message of an error in one line; a usage error points to the help."""
     if not isinstance(error, _USAGE):
         text = " ".join(str(error).split())
         for python, option in _COMMAND_WORDS.items():
             text = text.replace(python, option)
-        return text
+        return _with_options(text, words)
     message: Any = error
     context = getattr(error, "ctx", None)
     hint = f" Try '{context.command_path} --help'." if context is not None else ""
     return " ".join(f"{message.format_message()}{hint}".split())
+
+
+def _with_options(text: str, words: list[str]) -> str:
+    """Return a message of the library with the options of the command in place of parameters such as `n_bits`."""
+    commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    command = next((commands[word] for word in words if word in commands), None)
+    parameters = [] if command is None else command.params
+    options = {each.name: each.opts[0] for each in parameters if each.param_type_name == "option"}
+
+    def option(found: re.Match[str]) -> str:
+        name = found[1]
+        return str(options.get(name) or options.get(_OPTION_OF.get(name)) or found[0])
+
+    return re.sub(r"`(\w+)`", option, text)
 
 
 def _warn(message: Warning | str, *_: Any) -> None:

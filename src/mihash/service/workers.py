@@ -101,13 +101,11 @@ class WorkerPool:
         if done:
             return waiting.result()
         if future.cancel():
-            message = f"The {self.name} did not begin within {timeout_s:g} s: nothing was done."
+            message = f"The request waited more than {timeout_s:g} s: nothing was done."
         elif self._writes:
-            message = f"The {self.name} took more than {timeout_s:g} s. It is still made."
+            message = f"The request took more than {timeout_s:g} s. Its change is still made."
         else:
-            message = (
-                f"The {self.name} took more than {timeout_s:g} s. Its result is lost; ask for less at a time."
-            )
+            message = f"The request took more than {timeout_s:g} s. Its result is lost; ask for less at a time."
         raise Problem(504, "timeout", message)
 
     def close(self) -> None:
