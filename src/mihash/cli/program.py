@@ -131,17 +131,23 @@ def _one_line(error: Exception, words: list[str]) -> str:
 
 
 def _with_options(text: str, words: list[str]) -> str:
-    """Return a message of the library with the options of the command in place of parameters such as `n_bits`."""
+    """Return a message of the library with options of the command for its parameters.
+
+    `n_bits` becomes --bits, and `deleted="add"` becomes --deleted add.
+    """
     commands: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
     command = next((commands[word] for word in words if word in commands), None)
     parameters = [] if command is None else command.params
     options = {each.name: each.opts[0] for each in parameters if each.param_type_name == "option"}
 
     def option(found: re.Match[str]) -> str:
-        name = found[1]
-        return str(options.get(name) or options.get(_OPTION_OF.get(name)) or found[0])
+        name, value = found.groups()
+        known = options.get(name) or options.get(_OPTION_OF.get(name))
+        if known is None:
+            return found[0]
+        return known if value in (None, "True") else f"{known} {value.strip(chr(34))}"
 
-    return re.sub(r"`(\w+)`", option, text)
+    return re.sub(r"`(\w+)(?:=([^`]*))?`", option, text)
 
 
 def _warn(message: Warning | str, *_: Any) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PANEL = "An index"
 
 Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
-Queries = Iterator[tuple[list[Any], "NDArray[np.float32]"]]
+Queries = Iterator[tuple[list[Any], "NDArray[np.float32] | None"]]
 
 
 @command(_PANEL, "mihash search photos --key 17 -k 5 --rescore 100 --metadata")
@@ -107,7 +107,7 @@ def _queries(
     if sum(given is not None for given in (query, vector, own)) != 1:
         raise InvalidInput("Search with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY.")
     if own is not None:
-        yield [own], index.get(own).vector[None]
+        yield [own], None
     elif vector is not None:
         try:
             numbers = parse_vector(vector)
@@ -134,18 +134,17 @@ def _check_width(index: "OnlineIndex", name: str, X: "NDArray[np.float32]") -> "
 
 
 def _answers(
-    index: "OnlineIndex", queries: Queries, own: "Key | None", k: int, metadata: bool, **options: Any
+    index: "OnlineIndex", queries: Queries, key: "Key | None", k: int, metadata: bool, **options: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield the answer to each query; a stored item is not among its own neighbours."""
     for names, Q in queries:
-        hits = index.search(Q, k if own is None else k + 1, **options)
-        for name, keys, distances in zip(names, hits.keys, hits.distances, strict=True):
-            found = [pair for pair in zip(keys.tolist(), distances.tolist(), strict=True) if pair[0] != own]
-            found = found[: k if options["radius"] is None else None]
+        hits = index.search(Q, k, key=key, **options)
+        results = zip(hits.keys, hits.distances, strict=True) if key is None else [(hits.keys, hits.distances)]
+        for name, (keys, distances) in zip(names, results, strict=True):
             answer = {
                 "query": name,
-                "keys": [key for key, _ in found],
-                "distances": [distance for _, distance in found],
+                "keys": keys.tolist(),
+                "distances": distances.tolist(),
                 "version": hits.version,
             }
             if hits.missing:

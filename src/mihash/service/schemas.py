@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, mode
 from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
 from ..records import Record
+from ..store.question import Question
+from ..store.sqlite.versions import Version as VersionRecord
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 DECISIONS = 1000
@@ -80,17 +82,22 @@ class AddQuery(_Request):
     )
 
 
+_OPTIONS = {each.name: each for each in Question.options()}
+
+
+def _option(name: str, most: int | None = None) -> Any:
+    """Return the field of a search option, with the default and the description that `Question` has."""
+    option = _OPTIONS[name]
+    return Field(default=option.default, ge=option.minimum, le=most, description=option.description)
+
+
 class SearchOptions(_Request):
     """Options of a search, as `OnlineIndex.search` takes them, and whether metadata is returned."""
 
-    k: int = Field(default=10, ge=1, le=MAX_K, description="How many items to return for each query.")
-    where: Object | None = Field(default=None, description="Only items whose metadata matches (docs/index.md).")
-    rescore: int = Field(
-        default=0, ge=0, le=MAX_RESCORE, description="How many nearest codes are sorted again by their vectors."
-    )
-    radius: Annotated[int, Field(ge=0, le=MAX_RADIUS)] | None = Field(
-        default=None, description="Instead of k: return all items within this Hamming distance."
-    )
+    k: int = _option("k", MAX_K)
+    where: Object | None = _option("where")
+    rescore: int = _option("rescore", MAX_RESCORE)
+    radius: int | None = _option("radius", MAX_RADIUS)
     metadata: bool = Field(default=False, description="Whether to return metadata.")
 
 
@@ -246,21 +253,13 @@ class Quality(BaseModel):
     points: list[QualityPoint]  # type: ignore[valid-type]
 
 
-class Version(BaseModel):
-    """A published version, and what it cost to build."""
-
-    number: int
-    kind: str | None
-    seen: int | None
-    items: int
-    seconds: float
-    at: str
+Version = record_schema(VersionRecord)
 
 
 class Versions(BaseModel):
     """Versions, oldest first."""
 
-    versions: list[Version]
+    versions: list[Version]  # type: ignore[valid-type]
 
 
 class Distances(BaseModel):

@@ -84,22 +84,18 @@ def _search(
     key: Key | None,
     options: SearchOptions,
 ) -> bytes:
-    limits, extra, rescore = service.limits, 0, options.rescore
-    if vectors is None:
-        item = index.get(key)  # type: ignore[arg-type]
-        vectors, key, extra = item.vector[None], item.key, 1  # it finds itself, and is left out
-        rescore += int(rescore > 0)
-    check_width(index, vectors, limits.features)
-    _check_size(len(vectors), len(index), options, limits)
-    hits = index.search(vectors, options.k + extra, where=options.where, rescore=rescore, radius=options.radius)
-    if options.radius is not None and sum(map(len, hits.keys)) > limits.results:
+    limits, n_queries = service.limits, 1
+    if vectors is not None:
+        check_width(index, vectors, limits.features)
+        n_queries = len(vectors)
+    _check_size(n_queries, len(index), options, limits)
+    hits = index.search(
+        vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius
+    )
+    keys, distances = (hits.keys, hits.distances) if key is None else ([hits.keys], [hits.distances])
+    if options.radius is not None and sum(map(len, keys)) > limits.results:
         raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
-    results: list[dict[str, Any]] = [
-        {"keys": keys.tolist(), "distances": distances.tolist()}
-        for keys, distances in zip(hits.keys, hits.distances, strict=True)
-    ]
-    if extra:
-        results = [_without(key, results[0], options.k if options.radius is None else None)]
+    results = [{"keys": keys[i].tolist(), "distances": distances[i]} for i in range(n_queries)]
     if options.metadata:
         found = [each for result in results for each in result["keys"]]
         metadata = iter(index.metadata(found, limits.answer_metadata))
@@ -108,14 +104,8 @@ def _search(
     response: dict[str, Any] = {"version": hits.version if hits.version >= 0 else None, "results": results}
     if hits.missing:
         response["missing_shards"] = list(hits.missing)
-    service.metrics.queries.add(len(vectors))
+    service.metrics.queries.add(n_queries)
     return to_json(response)
-
-
-def _without(key: Key | None, result: dict[str, Any], k: int | None) -> dict[str, Any]:
-    """Return a result without an item, and at most k others."""
-    rows = [row for row, each in enumerate(result["keys"]) if each != key][:k]
-    return {name: [values[row] for row in rows] for name, values in result.items()}
 
 
 def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Limits) -> None:
