@@ -67,7 +67,7 @@ def test_version_and_help():
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["demo", "--bits", "0"], 2, "mihash: `n_bits` must be a whole number"),
+        (["demo", "--bits", "0"], 2, "mihash: --bits must be a whole number"),
         (["demo", "--dataset", "nothing"], 2, "mihash: "),
         (["demo", "--dataset", "cifar10"], 1, "MIHASH_DATA"),
     ],

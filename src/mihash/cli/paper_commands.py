@@ -1,4 +1,4 @@
-"""Commands around the paper: its idea on shipped data, its experiments, and a search for parameters."""
+"""Commands of the paper: a demo of its idea, its experiments, and a search for parameters."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,34 +6,39 @@ from typing import Annotated
 
 import typer
 
+from .arguments import Bits, Seed
+from .output import say, table
 from .program import command
 
 _PANEL = "The paper"
+
+Scale = Annotated[str, typer.Option(help="smoke (included digits), small (generated) or full (--data).")]
+Data = Annotated[Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")]
+SeedFolder = Annotated[
+    int, typer.Option(min=0, help="Seeds everything random; each seed but 0 has a folder of results of its own.")
+]
 
 
 @command(_PANEL, "mihash demo --bits 16 --output /tmp/demo")
 def demo(
     dataset: Annotated[
-        str, typer.Option(help="'digits', which ships, another data set by name, or a file of features.")
+        str, typer.Option(help="'digits', which is included, another data set by name, or a file of vectors.")
     ] = "digits",
-    bits: Annotated[int, typer.Option(help="Code length.")] = 32,
+    bits: Bits = 32,
     theta: Annotated[
-        float, typer.Option(help="Improvement, in bits of information, that an update must bring.")
+        float, typer.Option(help="Gain in bits of mutual information that an update must bring.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(help="Seeds everything random.")] = 0,
+    seed: Seed = 0,
     data: Annotated[Path | None, typer.Option(help="Folder of named data sets (or set MIHASH_DATA).")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
 ) -> None:
-    """Stream a data set through MIHash with and without the trigger; end with a table and a picture."""
-    from rich.console import Console
+    """Stream a data set through MIHash with and without the trigger, and show a table and a picture of the results."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-    from rich.table import Table
 
     from ..paper.demo import draw, run_demo
 
-    console = Console()
     columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bars:
+    with Progress(*columns) as bars:
         tasks: dict[str, TaskID] = {}
 
         def progress(what: str, done: int, total: int) -> None:
@@ -44,17 +49,17 @@ def demo(
             bars.update(tasks[what], completed=done)
 
         result = run_demo(dataset, n_bits=bits, theta=theta, seed=seed, data=data, progress=progress)
-    table = Table(title=f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}")
-    for name in ("update", "mAP before", "after", "mean", "updates", "codes made", "examples/s"):
-        table.add_column(name, justify="left" if name == "update" else "right")
+    rows = []
     for name, branch in (("fixed rate", result.fixed), ("trigger", result.triggered)):
         figures = (branch.precisions[0], branch.precisions[-1], branch.area)
         counts = (branch.updates, branch.updates * result.n_items, round(result.rate(branch)))
-        table.add_row(name, *(f"{figure:.3f}" for figure in figures), *(f"{count:,}" for count in counts))
-    console.print(table)
+        rows.append([name, *(f"{figure:.3f}" for figure in figures), *(f"{count:,}" for count in counts)])
+    names = ("update", "mAP before", "after", "mean", "updates", "codes made", "examples/s")
+    title = f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}"
+    table({name: "left" if name == "update" else "right" for name in names}, rows, title)
     path = output / "mihash-demo.png"
     draw(result, path)
-    console.print(f"The picture is in {path}", highlight=False)
+    say(f"The picture is in {path}")
 
 
 @command(
@@ -67,29 +72,21 @@ def reproduce(
     dataset: Annotated[
         list[str] | None,
         typer.Option(
-            help="Run on this in place of the experiment's data sets: a file of vectors, in any format that add "
-            "takes, or cifar10, places205 or labelme; give it again for more. A file is used whole, whatever the "
-            "scale; with files alone, results and report go to the folder 'own'."
+            help="Instead of the experiment's data sets: a file of vectors, in any format that add accepts, or "
+            "cifar10, places205 or labelme; may be repeated. A file is used whole at every scale; with files "
+            "only, results and report go to the folder 'own'."
         ),
     ] = None,
-    scale: Annotated[
-        str, typer.Option(help="smoke (shipped digits), small (generated) or full (--data).")
-    ] = "smoke",
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")
-    ] = None,
-    results: Annotated[Path, typer.Option(help="Folder for results; what is there is not run again.")] = Path(
-        "results"
-    ),
-    processes: Annotated[int, typer.Option(help="How many passes at a time.")] = 2,
-    seed: Annotated[
-        int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
-    ] = 0,
+    scale: Scale = "smoke",
+    data: Data = None,
+    results: Annotated[Path, typer.Option(help="Folder for results; existing ones are reused.")] = Path("results"),
+    processes: Annotated[int, typer.Option(min=1, help="How many tasks run at a time.")] = 2,
+    seed: SeedFolder = 0,
     device: Annotated[
         str,
         typer.Option(
-            help="Where networks are trained (Setting 2): cuda, cpu, or auto, a GPU where there is one. At full "
-            "scale, auto shows the results that come with mihash where there is none."
+            help="Where networks are trained (Setting 2): cuda, cpu, or auto for a GPU if there is one. At full "
+            "scale without a GPU, auto shows the results that are included in mihash."
         ),
     ] = "auto",
     validate: Annotated[
@@ -101,12 +98,13 @@ def reproduce(
         ),
     ] = False,
 ) -> None:
-    """Run the paper's experiments, and make tables, figures and a report. Interrupted, it goes on later."""
-    from rich.console import Console
+    """Run the paper's experiments, and make tables, figures and a report.
+
+    After an interruption, run the same command: it continues with the results that are missing.
+    """
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    from .. import validation
     from ..errors import InvalidInput
     from ..paper.definition import definition_names, load_definition
     from ..paper.report import make_report
@@ -117,8 +115,6 @@ def reproduce(
     chosen = definition_names() if everything else names or []
     if not chosen:
         raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
-    validation.integer("processes", processes, minimum=1)
-    validation.integer("seed", seed, minimum=0)
     definitions = [replace(load_definition(name), data=data) for name in chosen]
     if dataset:
         definitions = [definition.on(dataset) for definition in definitions]
@@ -126,15 +122,14 @@ def reproduce(
         definitions = [definition.for_validation() for definition in definitions]
     scale = scale_of([name for definition in definitions for name in definition.datasets], scale)
     for source in dict.fromkeys(source for definition in definitions for source in definition.sources):
-        if source.file is not None:  # one that cannot be used is refused before anything is run
+        if source.file is not None:  # a bad file is refused before anything runs
             stage(str(source), scale, data, seed)
     check_results_folder(results)
     results = seeded(results, seed)
     tasks = pending(definitions, results, scale, data, seed, device)
     check_data(tasks)
-    console = Console()
     columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns) as bar:
         task = bar.add_task("", total=None)
         run_tasks(
             tasks,
@@ -143,8 +138,7 @@ def reproduce(
         )
     page, text = make_report(definitions, results, scale)
     n_jobs = sum(len(each.jobs) for each in tasks)
-    told = f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}"
-    console.print(told, highlight=False, markup=False)
+    say(f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}")
 
 
 @command(
@@ -155,29 +149,21 @@ def tune(
     method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
     dataset: Annotated[
         str,
-        typer.Option(help="cifar10, places205 or labelme, or a file of vectors, in any format that add takes."),
+        typer.Option(help="cifar10, places205 or labelme, or a file of vectors, in any format that add accepts."),
     ] = "cifar10",
-    bits: Annotated[int, typer.Option(help="Code length.")] = 32,
+    bits: Bits = 32,
     tried: Annotated[
-        list[str] | None, typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, in place of the usual.")
+        list[str] | None, typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, instead of the usual.")
     ] = None,
-    scale: Annotated[
-        str, typer.Option(help="smoke (shipped digits), small (generated) or full (--data).")
-    ] = "smoke",
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")
-    ] = None,
+    scale: Scale = "smoke",
+    data: Data = None,
     results: Annotated[Path, typer.Option(help="Folder for scores and the definition found.")] = Path("results"),
-    trials: Annotated[int, typer.Option(help="How many divisions of the data to average over.")] = 1,
-    seed: Annotated[
-        int, typer.Option(help="Seeds everything random; others than 0 have folders of their own.")
-    ] = 0,
+    trials: Annotated[int, typer.Option(help="How many splits of the data to average over.")] = 1,
+    seed: SeedFolder = 0,
 ) -> None:
-    """Search a method's parameters on a validation set cut from the stream; keep the best as a definition."""
-    from rich.console import Console
+    """Search a method's parameters on a validation set from the stream, and save the best as a definition."""
     from rich.markup import escape
     from rich.progress import Progress
-    from rich.table import Table
 
     from ..paper.definition import load_definition
     from ..paper.results import check_results_folder, seeded
@@ -186,12 +172,11 @@ def tune(
     from ..paper.tuning import tune as search
 
     grid = parse_grid(tried) if tried else None
-    console = Console()
-    bar = Progress(console=console)
+    bar = Progress()
     task = bar.add_task("", total=None)
 
     def progress(done: int, total: int, what: str) -> None:
-        if not bar.live.is_started:  # what is refused, is refused before there is a bar
+        if not bar.live.is_started:  # no bar before the arguments are checked
             check_results_folder(results)
             bar.start()
         bar.update(task, completed=done, total=total, description=escape(what))
@@ -213,13 +198,11 @@ def tune(
         if bar.live.is_started:
             bar.stop()
     where = "" if is_file(dataset) else f" ({scale})"
-    table = Table(title=f"{method} on {escape(dataset)}{where}, validation set: the best first")
-    table.add_column("parameters")
-    table.add_column("AUC", justify="right")
-    for setting, area in found.scores[:10]:
-        table.add_row(", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
-    console.print(table)
+    rows = [
+        (", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
+        for setting, area in found.scores[:10]
+    ]
+    title = f"{method} on {escape(dataset)}{where}, validation set: best first"
+    table({"parameters": "left", "AUC": "right"}, rows, title)
     command = replace(load_definition(str(found.path)), data=data).command(seeded(results, seed), scale)
-    console.print(
-        f"The best is in {found.path}; run it with: {command}", highlight=False, markup=False, soft_wrap=True
-    )
+    say(f"The best is in {found.path}; run it with: {command}")
