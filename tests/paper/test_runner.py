@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mihash.errors import CorruptStore, InvalidInput, StoreError
-from mihash.paper import runner
+from mihash.paper import runner, scales
 from mihash.paper.definition import Definition
 from mihash.paper.passes import learn_once
 from mihash.paper.results import check_results_folder, read_result, write_result
@@ -102,7 +102,7 @@ def test_the_seed_reaches_learner_and_reservoir(tmp_path, monkeypatch):
         seeds.append((learner.parameters()["seed"], seed))
         return learn_once(split, learner, *rest, seed=seed, **options)
 
-    monkeypatch.setattr(runner, "learn_once", spy)
+    monkeypatch.setattr(scales, "learn_once", spy)
     for seed in (0, 3):
         run_tasks(pending([replace(one, trials=2)], tmp_path / str(seed), "smoke", seed=seed), 1)
     assert sorted(seeds) == [(0, 0), (1, 1), (3000, 3000), (3001, 3001)]

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from ..kernels import one_thread
 from ..mapping import HashMapping
-from ..online import learner_class
 from ..ranking import distance_distributions, mean_average_precision
 from ..trigger import TriggerUpdate
 from .correlation import query_information
 from .datasets import Split
 from .jobs import Job
-from .passes import learn_once, pass_seed
 from .scales import Stage
 
 THETA = 0.0
@@ -47,17 +45,10 @@ def measure_distributions(where: Stage, job: Job) -> dict[str, Any]:
     (0.5, True)
     """
     split, protocol, n_bits = where.split(job.trial), where.protocol, job.n_bits
-    n_stream, seed = len(split.stream), pass_seed(job.trial, where.seed)
+    n_stream = len(split.stream)
+    end = np.array([n_stream], dtype=np.int64)
+    made = where.learn(split, job, [TriggerUpdate(THETA, protocol.interval)], end)
     with one_thread():
-        made = learn_once(
-            split,
-            learner_class(job.method)(n_bits, seed=seed, **dict(job.parameters)),
-            [TriggerUpdate(THETA, protocol.interval)],
-            np.array([n_stream], dtype=np.int64),
-            reservoir_size=min(n_stream, protocol.reservoir_size),
-            top=protocol.top,
-            seed=seed,
-        )
         codes = [_encode(split, mapping) for mapping in (made.first, made.branches[0].snapshot)]
     information = [query_information(*each, split.relevant, n_bits) for each in codes]
     query = int(np.argsort(information[1] - information[0], kind="stable")[len(split.X_query) // 2])

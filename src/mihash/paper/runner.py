@@ -14,8 +14,6 @@ from typing import Any
 from .. import validation
 from ..batch import METHODS
 from ..errors import StoreError
-from ..kernels import one_thread
-from ..online import learner_class
 from .correlation import measure_correlation
 from .datasets import checkpoints
 from .definition import Definition
@@ -23,7 +21,6 @@ from .distributions import measure_distributions
 from .fits import fit_once
 from .jobs import Job
 from .outcomes import read_job
-from .passes import learn_once, pass_seed
 from .results import machine, versions, write_result
 from .scales import Stage, images_of, stage
 from .sources import Source, check_folder, find_source
@@ -194,20 +191,11 @@ def _results(task: Task) -> Iterator[dict[str, Any]]:
 def _learn(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     """Make a learning pass, and return what it was under each trigger."""
     first = jobs[0]
-    split, seed = where.split(first.trial), pass_seed(first.trial, where.seed)
+    split = where.split(first.trial)
     n_stream = len(split.stream)
-    size = max(2, min(n_stream, round(first.share * where.protocol.reservoir_size)))
-    with one_thread():
-        made = learn_once(
-            split,
-            learner_class(first.method)(first.n_bits, seed=seed, **dict(first.parameters)),
-            [job.trigger(where.protocol.interval) for job in jobs],
-            checkpoints(n_stream, min(N_CHECKPOINTS, n_stream), seed=where.seed, trial=first.trial),
-            reservoir_size=size,
-            top=where.protocol.top,
-            seed=seed,
-        )
-    sizes = {"reservoir_size": size, "rows": len(where.dataset.X)}
+    points = checkpoints(n_stream, min(N_CHECKPOINTS, n_stream), seed=where.seed, trial=first.trial)
+    made = where.learn(split, first, [job.trigger(where.protocol.interval) for job in jobs], points)
+    sizes = {"reservoir_size": where.reservoir_size(split, first.share), "rows": len(where.dataset.X)}
     return [
         {
             "protocol": asdict(where.protocol) | sizes | {"interval": branch.trigger.interval},

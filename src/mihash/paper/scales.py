@@ -3,15 +3,19 @@
 A user's file stands for itself: it is used whole at every scale.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import InvalidInput, StoreError
+from ..kernels import one_thread
+from ..online import learner_class
+from ..trigger import Trigger
 from .datasets import (
     Dataset,
     Images,
@@ -28,6 +32,8 @@ from .datasets import (
     places205_like,
     protocol_for,
 )
+from .jobs import Job
+from .passes import Pass, learn_once, pass_seed
 from .sources import find_source, is_file
 
 SCALES = ("smoke", "small", "full")
@@ -57,6 +63,24 @@ class Stage:
     def split(self, trial: int) -> Split:
         """Return the division of one trial."""
         return self.protocol.split(self.dataset, seed=self.seed, trial=trial)
+
+    def reservoir_size(self, split: Split, share: float = 1.0) -> int:
+        """Return how many examples of a stream are sampled; ``share`` is in units of the protocol's size."""
+        return max(2, min(len(split.stream), round(share * self.protocol.reservoir_size)))
+
+    def learn(self, split: Split, job: Job, triggers: Sequence[Trigger], checkpoints: NDArray[np.int64]) -> Pass:
+        """Send the stream of a split through the learner of a job, on one thread, and follow every trigger."""
+        seed = pass_seed(job.trial, self.seed)
+        with one_thread():
+            return learn_once(
+                split,
+                learner_class(job.method)(job.n_bits, seed=seed, **dict(job.parameters)),
+                triggers,
+                checkpoints,
+                reservoir_size=self.reservoir_size(split, job.share),
+                top=self.protocol.top,
+                seed=seed,
+            )
 
 
 def scale_of(datasets: Iterable[str], scale: str) -> str:

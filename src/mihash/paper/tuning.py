@@ -14,13 +14,11 @@ import numpy as np
 
 from .. import validation
 from ..errors import InvalidInput
-from ..kernels import one_thread
 from ..online import learner_class
 from ..state import replace_file
-from ..trigger import TriggerUpdate
 from .datasets import checkpoints
+from .jobs import Job
 from .parameters import check_arguments
-from .passes import learn_once, pass_seed
 from .results import seeded, versions, write_result
 from .scales import OWN, SCALES, stage
 from .sources import check_folder, find_source
@@ -113,20 +111,11 @@ def tune(
     scores: dict[int, list[float]] = {index: [] for index in range(len(settings))}
     for trial in range(trials):
         split = where.split(trial).validation(where.protocol.n_validation)
-        size = min(where.protocol.reservoir_size, len(split.stream))
         points = checkpoints(len(split.stream), N_CHECKPOINTS, seed=seed, trial=trial)
         for index, setting in enumerate(settings):
             progress(trial * len(settings) + index, trials * len(settings), _describe(setting))
-            with one_thread():
-                made = learn_once(
-                    split,
-                    cls(n_bits, seed=pass_seed(trial, seed), **setting),
-                    [TriggerUpdate(0.0, where.protocol.interval)],
-                    points,
-                    reservoir_size=size,
-                    top=where.protocol.top,
-                    seed=pass_seed(trial, seed),
-                )
+            job = Job("online", source.name, method, tuple(setting.items()), n_bits, trial, theta=0.0)
+            made = where.learn(split, job, [job.trigger(where.protocol.interval)], points)
             scores[index].append(made.branches[0].area)
     progress(trials * len(settings), trials * len(settings), "done")
     ranked = sorted(

@@ -5,11 +5,10 @@ This room stands apart: experiments, the demo and the command line use it, and i
 for.
 """
 
-from .catalog import STAND_INS, dataset_names, open_dataset
+from .catalog import STAND_INS, dataset_names, digits, open_dataset
 from .cifar10 import Images, cifar10_images
 from .dataset import Dataset, normalize
 from .dataset_files import has_labels, load
-from .digits import digits
 from .generators import Synthetic, cifar10_like, labelme_like, places205_like
 from .protocols import PROTOCOLS, Protocol, find_protocol, protocol_for
 from .splits import Split, checkpoints, draw_split

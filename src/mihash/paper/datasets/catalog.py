@@ -12,7 +12,6 @@ from ...errors import NotReady, StoreError, UnknownName
 from ...io.readers import SUFFIXES
 from .dataset import Dataset
 from .dataset_files import load
-from .digits import digits
 from .generators import Synthetic, cifar10_like, labelme_like, places205_like
 
 VARIABLE = "MIHASH_DATA"
@@ -26,6 +25,20 @@ _GENERATORS: dict[str, Callable[[], Synthetic]] = {
     "places205-like": places205_like,
     "labelme-like": labelme_like,
 }
+
+
+def digits() -> Dataset:
+    """Return scikit-learn's handwritten digits: 1,797 images of 8 x 8 pixels, 10 classes.
+
+    Examples
+    --------
+    >>> digits()
+    Dataset('digits', 1797 x 64, 10 classes)
+    """
+    from sklearn.datasets import load_digits
+
+    images, classes = load_digits(return_X_y=True)
+    return Dataset("digits", images, classes)
 
 
 def dataset_names() -> list[str]:
