@@ -61,7 +61,7 @@ def test_rows_are_limited(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", X=np.zeros((2, 3 * MB), np.float64))
     assert (tmp_path / "x.npz").stat().st_size < MB / 10
     source = open_source(tmp_path / "x.npz", held_bytes=20 * MB)
-    told = r"x\.npz: one row of the array 'X' takes 24 MB at once, and the limit is 20 MB\. .* \(--memory\)"
+    told = r"x\.npz: one row of the array 'X' takes 24 MB at once, and the limit is 20 MB\. .* \(`held_bytes`\)"
     with pytest.raises(InvalidInput, match=told):
         peak_of(source)
     with pytest.raises(InvalidInput, match="`held_bytes` must be a whole number of at least 1; got 0"):

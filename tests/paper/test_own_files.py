@@ -268,9 +268,9 @@ def not_a_number(folder):
     ("make", "code", "message"),
     [
         (lambda folder: folder / "none.npz", 1, r"The data file '.*none\.npz' does not exist; give the path"),
-        (not_a_number, 2, r"`features in nan\.parquet` must hold finite numbers; row 7 has a NaN"),
+        (not_a_number, 2, r"nan\.parquet: row 7 has a NaN or an infinity"),
         (too_few, 2, r"at least 20 rows to be divided; 'few\.npy' has 12"),
-        (lambda folder: folder / "mine.csv", 2, r"or the path of a file \(\.npz, .*; got '.*mine\.csv'"),
+        (lambda folder: folder / "mine.txt", 2, r"or the path of a file \(\.npy, .*; got '.*mine\.txt'"),
     ],
 )
 @pytest.mark.parametrize("command", ["reproduce", "tune"])
