@@ -70,7 +70,7 @@ def test_summary_counts_late_claims_apart():
     ]
     assert summary(verdicts, "full") == (
         "1 of 2 claims held of those fixed before the runs, 2 of 3 of those added afterwards; "
-        "2 cannot be told from these runs."
+        "2 were not tested with these results."
     )
     assert "none is evaluated" in summary(verdicts, "own")
 

@@ -19,7 +19,7 @@ from ..store.keys import as_keys, key_array
 from ..store.sqlite.database import Database
 from ..store.sqlite.settings import read_settings
 from ..store.sqlite.versions import mapping_of
-from .export.arrow import told_in, write_rows
+from .export.arrow import described, write_rows
 from .export.code_rows import INTEGERS, STRINGS, Batch, Rows
 from .readers import Columns, open_source
 from .readers.row_chunks import Rows as FileRows
@@ -102,8 +102,8 @@ def encode_file(
     """
     wanted = Columns() if columns is None else columns
     stamp = _stamp(_described(Path(source), Path(source).name), wanted)
-    told = told_in(target)
-    if told.get("fingerprint") == mapping.fingerprint and told.get("source") == stamp:
+    made = described(target)
+    if made.get("fingerprint") == mapping.fingerprint and made.get("source") == stamp:
         return None
     opened = open_source(source, wanted, "parquet")
     chunks = opened.rows()

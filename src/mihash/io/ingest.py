@@ -1,8 +1,8 @@
-"""Adding whole files to an index: checked before the first row goes in, and continued where it was interrupted.
+"""Adding whole files to an index: checked before the first row is added, and continued after an interruption.
 
-How far a source was read is committed with its rows, with checksums of all that they store. So whoever adds the
-same source again goes on after the last row that is in, or hears that it is another one by now, or that rows of it
-were deleted since.
+The position in a source is committed with its rows, with checksums of all that they store. Adding the same source
+again continues after the last row that was added. It is an error if the source has changed since, or if rows of it
+were deleted.
 """
 
 import os
@@ -50,7 +50,7 @@ class Added(NamedTuple):
     restored
         How many of those were added again.
     note
-        What cannot be told of it; empty where everything can.
+        What is not known about it; empty where everything is.
     """
 
     source: str
@@ -80,7 +80,7 @@ def ingest(
     deleted: str | None = None,
     progress: Progress | None = None,
 ) -> list[Added]:
-    """Add sources to an index; what is wrong with one of them is told before the first row is added.
+    """Add sources to an index; an error in one of them is raised before the first row is added.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ def judge(claim: Claim, study: Study) -> Verdict:
 
 
 def judge_all(results: Path, scale: str, path: Path = CLAIMS) -> list[Verdict]:
-    """Return a verdict on every claim; on a user's files alone, of which the paper claims nothing, none is told.
+    """Return a verdict on every claim; on a user's files alone, of which the paper claims nothing, none is tested.
 
     Examples
     --------
@@ -138,18 +138,18 @@ def summary(verdicts: Sequence[Verdict], scale: str) -> str:
     --------
     >>> early, late = Verdict("a", "A", True, ""), Verdict("b", "B", False, "", late=True)
     >>> summary([early, late], "full")
-    '1 of 1 claims held of those fixed before the runs, 0 of 1 of those added afterwards; 0 cannot be told ...'
+    '1 of 1 claims held of those fixed before the runs, 0 of 1 of those added afterwards; 0 were not tested ...'
     """
     if scale == OWN:
         return f"The paper's {len(verdicts)} claims are about its own data sets: none is evaluated on these."
     counts = []
     for late in (False, True):
-        told = [verdict.held for verdict in verdicts if verdict.late == late and verdict.held is not None]
-        counts.append((sum(told), len(told)))
+        tested = [verdict.held for verdict in verdicts if verdict.late == late and verdict.held is not None]
+        counts.append((sum(tested), len(tested)))
     (held, n), (late_held, n_late) = counts
     return (
         f"{held} of {n} claims held of those fixed before the runs, {late_held} of {n_late} of those added "
-        f"afterwards; {len(verdicts) - n - n_late} cannot be told from these runs."
+        f"afterwards; {len(verdicts) - n - n_late} were not tested with these results."
     )
 
 

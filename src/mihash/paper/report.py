@@ -82,7 +82,7 @@ def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list
 
 
 def _word(verdict: Verdict) -> str:
-    return {True: "held", False: "not held", None: "not told"}[verdict.held]
+    return {True: "held", False: "not held", None: "not tested"}[verdict.held]
 
 
 def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:

@@ -79,12 +79,14 @@ def to_parquet(
         return write_rows(rows, path)
 
 
-def write_rows(rows: Rows, path: str | os.PathLike[str], **told: str) -> int:
+def write_rows(rows: Rows, path: str | os.PathLike[str], **texts: str) -> int:
     """Write rows to a Parquet file, as `to_parquet` does, with further texts in its schema; return how many."""
     arrow = _pyarrow("Parquet files need")
     with put_in_place(path) as file:
         schema = _schema(arrow, rows)
-        schema = schema.with_metadata({**schema.metadata, **{_PREFIX + name: text for name, text in told.items()}})
+        schema = schema.with_metadata(
+            {**schema.metadata, **{_PREFIX + name: text for name, text in texts.items()}}
+        )
         options = {"use_dictionary": ["metadata"] if rows.has_metadata else False, "write_page_checksum": True}
         n_items = 0
         with arrow.parquet.ParquetWriter(file, schema, **options) as writer:
@@ -132,19 +134,17 @@ def read_parquet(path: str | os.PathLike[str]) -> Codes:
         ) from error
 
 
-def told_in(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the texts that mihash has written into a Parquet file, none where it is not one of ours."""
+def described(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts that mihash has written into the schema of a Parquet file, none where it has not."""
     arrow = _pyarrow("Parquet files need")
     try:
         with (
             open(path, "rb") as handle,  # noqa: PTH123 -- a path of any kind
             arrow.parquet.ParquetFile(handle, thrift_string_size_limit=_LONGEST_TEXT) as file,
         ):
-            schema = file.schema_arrow
+            return {name: text.decode() for name, text in _texts(file.schema_arrow).items()}
     except (arrow.ArrowException, OSError, ValueError):
         return {}
-    found = {name.decode(): value.decode() for name, value in (schema.metadata or {}).items()}
-    return {name.removeprefix(_PREFIX): text for name, text in found.items() if name.startswith(_PREFIX)}
 
 
 def from_arrow(table: Any) -> Codes:
@@ -157,28 +157,30 @@ def from_arrow(table: Any) -> Codes:
     >>> from_arrow(to_arrow(table)).keys
     array(['a', 2], dtype=object)
     """
-    told = {
-        name.decode().removeprefix(_PREFIX): value
-        for name, value in (table.schema.metadata or {}).items()
-        if name.startswith(_PREFIX.encode())
-    }
-    if "format" not in told or not {"key", "code"} <= set(table.column_names):
+    texts = _texts(table.schema)
+    if "format" not in texts or not {"key", "code"} <= set(table.column_names):
         raise InvalidInput("This was not exported by mihash: write it with mihash.export.")
     try:
-        number = int(told["format"])
+        number = int(texts["format"])
         if number > FORMAT:
             raise UnsupportedVersion(f"It has format {number}, this mihash reads up to {FORMAT}. Upgrade mihash.")
-        n_bits = validation.integer("n_bits", int(told["n_bits"]), minimum=1)
-        mapping = _mapping(told)
-        version = int(told["version"]) if "version" in told else None
-        if told["bit_order"] != b"little" or (mapping is not None and mapping.n_bits != n_bits):
+        n_bits = validation.integer("n_bits", int(texts["n_bits"]), minimum=1)
+        mapping = _mapping(texts)
+        version = int(texts["version"]) if "version" in texts else None
+        if texts["bit_order"] != b"little" or (mapping is not None and mapping.n_bits != n_bits):
             raise ValueError("the length or the order of the bits does not match")
         codes = validation.packed("code", _code_matrix(table.column("code"), -(-n_bits // 8)), n_bits)
-        return Codes(codes, _keys(table.column("key"), told["keys"].decode()), n_bits, mapping, version)
+        return Codes(codes, _keys(table.column("key"), texts["keys"].decode()), n_bits, mapping, version)
     except StoreError:
         raise
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptStore(f"What was exported is damaged ({error}). Export it again.") from error
+
+
+def _texts(schema: Any) -> dict[str, bytes]:
+    """Return what mihash has written into a schema, by name."""
+    found = {name.decode(): value for name, value in (schema.metadata or {}).items()}
+    return {name.removeprefix(_PREFIX): value for name, value in found.items() if name.startswith(_PREFIX)}
 
 
 def _schema(arrow: Any, rows: Rows) -> Any:
@@ -190,13 +192,13 @@ def _schema(arrow: Any, rows: Rows) -> Any:
         fields.append(arrow.field("metadata", arrow.string()))
     if rows.n_features is not None:
         fields.append(arrow.field("vector", arrow.list_(arrow.float32(), rows.n_features), nullable=False))
-    told = {"format": str(FORMAT), "n_bits": str(rows.n_bits), "bit_order": "little", "keys": rows.key_kind}
+    texts = {"format": str(FORMAT), "n_bits": str(rows.n_bits), "bit_order": "little", "keys": rows.key_kind}
     if rows.version is not None:
-        told["version"] = str(rows.version)
+        texts["version"] = str(rows.version)
     if rows.mapping is not None:
-        told["fingerprint"] = rows.mapping.fingerprint
-        told["mapping"] = base64.b64encode(state.dump(rows.mapping.state())).decode()  # other readers want UTF-8
-    return arrow.schema(fields, metadata={_PREFIX + name: value for name, value in told.items()})
+        texts["fingerprint"] = rows.mapping.fingerprint
+        texts["mapping"] = base64.b64encode(state.dump(rows.mapping.state())).decode()  # other readers want UTF-8
+    return arrow.schema(fields, metadata={_PREFIX + name: value for name, value in texts.items()})
 
 
 def _record_batches(arrow: Any, rows: Rows, schema: Any) -> Iterator[Any]:
@@ -219,11 +221,11 @@ def _columns(arrow: Any, batch: Batch, key_kind: str, schema: Any) -> list[Any]:
     return columns
 
 
-def _mapping(told: dict[str, bytes]) -> HashMapping | None:
-    if "mapping" not in told:
+def _mapping(texts: dict[str, bytes]) -> HashMapping | None:
+    if "mapping" not in texts:
         return None
-    mapping = mapping_from_state(state.load(base64.b64decode(told["mapping"], validate=True)))
-    if mapping.fingerprint != told["fingerprint"].decode():
+    mapping = mapping_from_state(state.load(base64.b64decode(texts["mapping"], validate=True)))
+    if mapping.fingerprint != texts["fingerprint"].decode():
         raise CorruptStore("The mapping is damaged: its fingerprint is wrong. Export it again.")
     return mapping
 

@@ -1,6 +1,6 @@
 """MATLAB files: the layout of v5 (through SciPy) and of v7.3 (HDF5, through h5py, arrays transposed).
 
-The authors' files, whose names are found without being told: ``trainCNN, testCNN, trainLabels, testLabels``
+The variables of the authors' files are found by themselves: ``trainCNN, testCNN, trainLabels, testLabels``
 (CIFAR-10, VGG-16 fc7), ``pca_feats, labels`` (Places205) and ``gist`` (LabelMe).
 """
 

@@ -136,7 +136,7 @@ class ArraySource(ColumnSource):
         self._arrays, self._held_bytes = arrays, held_bytes
         headers = {}
         for each, opened in arrays.items():
-            with _told(name), opened() as stream:
+            with _damage_reported(name), opened() as stream:
                 headers[each] = _read_header(name, stream)
         self._set_layout(lay_out(name, {each: header.kind for each, header in headers.items()}, wanted), wanted)
         self.n_rows = _common_length(name, self._layout, headers)
@@ -151,7 +151,7 @@ class ArraySource(ColumnSource):
         """Yield the rows from ``start`` up to ``stop``, in chunks."""
         stop = self.n_rows if stop is None else min(stop, self.n_rows)
         size, limit = self._chunk_rows, self._wanted.option("held_bytes")
-        with _told(self.name), ExitStack() as stack:
+        with _damage_reported(self.name), ExitStack() as stack:
             arrays = {
                 name: _Array(self.name, name, stack.enter_context(self._arrays[name]()), self._held_bytes, limit)
                 for name in self._layout.used
@@ -197,7 +197,7 @@ def open_npz(path: Path, wanted: Columns, held_bytes: int = HELD_BYTES) -> Sourc
     """Open an archive of arrays."""
     if not zipfile.is_zipfile(path):
         raise InvalidInput(f"{path} is not a .npz archive, or is cut short. Copy or make it again.")
-    with _told(str(path)), zipfile.ZipFile(path) as archive:
+    with _damage_reported(str(path)), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.namelist() if member.endswith(".npy")]
     arrays = {member[:-4]: _member(path, member) for member in members}
     return ArraySource(str(path), arrays, wanted, held_bytes)
@@ -217,8 +217,8 @@ def _other(path: Path, name: str) -> Opener:
 
 
 @contextmanager
-def _told(file: str) -> Iterator[None]:
-    """Tell whatever damage shows meanwhile as such."""
+def _damage_reported(file: str) -> Iterator[None]:
+    """Raise `InvalidInput` for any error that shows that a file is damaged."""
     try:
         yield
     except (InvalidInput, UnknownName, FileNotFoundError):
@@ -228,7 +228,7 @@ def _told(file: str) -> Iterator[None]:
 
 
 def _read_header(file: str, stream: IO[bytes]) -> _Header:
-    with _told(file):
+    with _damage_reported(file):
         head = stream.read(len(_MAGIC) + 2)
         if not head.startswith(_MAGIC):
             raise InvalidInput(f"{file} is not a NumPy file: it begins with other bytes. Make it again.")

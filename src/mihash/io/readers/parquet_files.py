@@ -152,7 +152,7 @@ class ParquetSource(ColumnSource):
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Open the file; whatever damage shows meanwhile is told as such."""
+        """Open the file; an error that shows that it is damaged becomes an `InvalidInput`."""
         damage = (self._arrow.ArrowException, OSError, ValueError, KeyError)
         try:
             with self._arrow.parquet.ParquetFile(
