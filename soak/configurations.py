@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import mihash
 from mihash.index import history as journal
 from mihash.index.options import Options
-from mihash.loop.loop import Loop
+from mihash.loop.learning_loop import Loop
 from mihash.store import edition
 from mihash.store.sqlite import segments, verification
 from mihash.store.sqlite import sqlite_table as sqlite

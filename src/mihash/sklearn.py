@@ -12,7 +12,7 @@ from . import validation
 from .codes import unpack
 from .errors import InvalidInput
 from .index.options import Options
-from .loop.loop import Loop
+from .loop.learning_loop import Loop
 from .mapping import HashMapping
 
 _ENOUGH = 1000

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.loop import loop
+from mihash.loop import learning_loop as loop
 from mihash.loop.normalization import fit_normalization
 from mihash.trigger import Decision
 

@@ -3,7 +3,7 @@ import pytest
 import mihash
 from checks import clusters
 from mihash import state as saved
-from mihash.loop.loop import Loop
+from mihash.loop.learning_loop import Loop
 from mihash.mapping import NormalizedMapping
 
 X, y = clusters(n=1200)

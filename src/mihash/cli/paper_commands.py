@@ -32,7 +32,7 @@ def demo(
     data: Annotated[Path | None, typer.Option(help="Folder of named data sets (or set MIHASH_DATA).")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
 ) -> None:
-    """Stream a data set through MIHash with and without the trigger, and show a table and a picture of the results."""
+    """Stream a data set through MIHash with and without the trigger; show a table and a picture of the results."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     from ..paper.demo import draw, run_demo

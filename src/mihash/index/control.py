@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, NotReady, StoreError
 from ..loop.label_names import LabelNames
-from ..loop.loop import Loop
+from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .. import state as saved
 from ..errors import CorruptStore, MIHashError
 from ..loop.decisions import Check
-from ..loop.loop import Loop
+from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..store.sqlite.seals import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput
-from ..loop.loop import Loop
+from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner, learner_class
 from ..reservoir import Reservoir

@@ -24,7 +24,7 @@ from ..store.question import Hits, Question
 from ..trigger import Decision, FixedRate, Trigger, TriggerUpdate
 from .decisions import Check
 from .label_names import LabelNames
-from .loop import Loop
+from .learning_loop import Loop
 
 State = saved.State
 _HISTORY = 100_000

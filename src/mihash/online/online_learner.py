@@ -83,8 +83,8 @@ class OnlineLearner(ABC):
     def give(self, mapping: HashMapping) -> None:  # noqa: ARG002 -- `ExternalMapping` takes it
         """Take a mapping that was learned elsewhere; a method that learns its own refuses."""
         raise InvalidInput(
-            f"This index learns its mapping with {self.name}. Only an index that was created with a mapping as its "
-            "`learner` takes others."
+            f"This index learns its mapping with {self.name}. Only an index that was created with a mapping as "
+            "its `learner` takes others."
         )
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..loop.decisions import Check
-from ..loop.loop import Loop
+from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import OnlineLearner
 from ..ranking import mean_average_precision

@@ -12,17 +12,17 @@ from ..errors import NotReady
 if TYPE_CHECKING:
     from .app import create_app as create_app
     from .demo_stream import Replay as Replay
+    from .index_service import Service as Service
     from .limits import Limits as Limits
     from .server import Running as Running
     from .server import read_token as read_token
     from .server import serve as serve
-    from .service import Service as Service
 
 _MODULES = {
     "Limits": "limits",
     "Replay": "demo_stream",
     "Running": "server",
-    "Service": "service",
+    "Service": "index_service",
     "create_app": "app",
     "read_token": "server",
     "serve": "server",

@@ -15,8 +15,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .cors import Cors
+from .index_service import Service
 from .problems import Problem, busy, problem_of, problem_response
-from .service import Service
 
 _log = logging.getLogger("mihash.service")
 

@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from ..errors import MIHashError
 from . import control_routes, health_routes, history_routes, item_routes, search_routes
 from .access import AccessMiddleware
+from .index_service import Service
 from .openapi import openapi
 from .page_routes import add_pages
 from .problems import Problem, handle
-from .service import Service
 
 _ROUTERS = tuple(
     module.router for module in (item_routes, search_routes, history_routes, control_routes, health_routes)

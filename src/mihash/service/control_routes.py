@@ -5,10 +5,10 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request, Response
 
 from ..index.online_index import OnlineIndex
+from .index_service import service_of
 from .openapi import route_responses
 from .responses import respond
 from .schemas import State
-from .service import service_of
 
 router = APIRouter(tags=["control"])
 

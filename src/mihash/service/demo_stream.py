@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..index.online_index import OnlineIndex
+from .index_service import Service
 from .problems import Problem
-from .service import Service
 
 _TURN_S = 0.2
 _FIRST = 400  # rows at the start, so that the page has something to show

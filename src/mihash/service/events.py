@@ -15,7 +15,7 @@ from .problems import Problem, busy
 from .responses import to_json
 
 if TYPE_CHECKING:
-    from .service import Service
+    from .index_service import Service
 
 _TICK_S, _TICKS_PER_STATS = 0.25, 4
 _PAGE = 200  # decisions that are read at a time

@@ -6,11 +6,11 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from ..index.online_index import OnlineIndex
+from .index_service import Service, service_of
 from .openapi import route_responses
 from .problems import Problem
 from .responses import respond
 from .schemas import Status
-from .service import Service, service_of
 
 router = APIRouter(tags=["monitoring"])
 

@@ -8,11 +8,11 @@ from fastapi.responses import StreamingResponse
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
 from ..trigger import Trigger, TriggerUpdate
+from .index_service import service_of
 from .openapi import route_responses
 from .problems import Problem
 from .responses import respond, to_json
 from .schemas import Distances, History, HistoryQuery, Quality, QualityPoint, Stats, Versions
-from .service import service_of
 
 router = APIRouter(tags=["history"])
 

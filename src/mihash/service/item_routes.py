@@ -13,13 +13,13 @@ from ..index.online_index import OnlineIndex
 from ..store.filters import encode_metadata
 from ..store.keys import Key, readings
 from ..store.sqlite.items import EncodedMetadata
+from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
 from .request_bodies import FLOATS, JSON, media_type, parse, parse_vectors
 from .responses import respond, to_json
 from .schemas import Added, AddQuery, DeleteBody, Deleted, ItemsBody, StoredItem
-from .service import Service, service_of
 
 router = APIRouter(tags=["items"])
 

@@ -12,6 +12,7 @@ from .. import validation
 from ..index.online_index import OnlineIndex
 from ..store.filters import compile_filter
 from ..store.keys import Key
+from .index_service import Service, service_of
 from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
@@ -19,7 +20,6 @@ from .problems import invalid
 from .request_bodies import JSON, media_type, parse, parse_vectors
 from .responses import respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
-from .service import Service, service_of
 
 router = APIRouter(tags=["search"])
 

@@ -15,8 +15,8 @@ from ..errors import InvalidInput, StoreError
 from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
+from .index_service import Background, Service, check_token
 from .limits import Limits
-from .service import Background, Service, check_token
 from .timeouts import ClientTimeouts
 
 _KEEP_ALIVE_S = 30
