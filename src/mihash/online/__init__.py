@@ -12,6 +12,7 @@ from .hcoh import HCOH
 from .hmoh import HMOH
 from .lsh import LSH
 from .mihash import MIHash
+from .moment_hash import MomentHash
 from .okh import OKH
 from .online_learner import OnlineLearner
 from .osh import OSH
@@ -28,13 +29,25 @@ __all__ = [
     "AdaptHash",
     "ExternalMapping",
     "MIHash",
+    "MomentHash",
     "OnlineLearner",
     "Refit",
     "SketchHash",
     "learner_class",
 ]
 
-_METHODS: tuple[type[OnlineLearner], ...] = (LSH, MIHash, OKH, OSH, AdaptHash, SketchHash, HCOH, HMOH, Refit)
+_METHODS: tuple[type[OnlineLearner], ...] = (
+    LSH,
+    MIHash,
+    MomentHash,
+    OKH,
+    OSH,
+    AdaptHash,
+    SketchHash,
+    HCOH,
+    HMOH,
+    Refit,
+)
 LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 
 

@@ -1,0 +1,167 @@
+"""MomentHash: moments and the information step against plain loops, gradients, and input that teaches nothing."""
+
+import numpy as np
+import pytest
+
+import mihash
+import oracles_moment as oracles
+from checks import clusters
+from mihash.online import MomentHash
+from mihash.online.information_step import information_step
+from mihash.online.moments import Moments, indicators
+from mihash.ranking import mean_average_precision
+
+
+@pytest.mark.parametrize("memory", [None, 150])
+def test_moments_are_those_of_plain_loops(memory):
+    rng = np.random.default_rng(0)
+    blocks, moments, seen = [], Moments(5, memory), 0
+    for n_classes in (1, 3, 3, 4):  # classes come as the stream goes on
+        X = (7 + rng.standard_normal((40, 5)) * [1, 2, 3, 0, 1]).astype(np.float32)
+        Y = indicators(rng.integers(-1, n_classes, 40), n_classes)
+        moments = moments.after(X, Y)
+        blocks.append((X, np.pad(Y, ((0, 0), (0, 4 - n_classes)))))
+        seen += 40
+    n, mean, C, A = oracles.moments(blocks, 5, 4, memory)
+    assert moments.n == pytest.approx(n, rel=1e-6)
+    assert np.allclose(moments.mean, mean, atol=1e-6)
+    assert np.allclose(moments.covariance(), C, atol=1e-5)
+    assert np.allclose(moments.cross(), A, atol=1e-5)
+
+
+def test_moments_about_a_large_mean_lose_no_precision():
+    X = np.random.default_rng(1).standard_normal((500, 4)).astype(np.float32)
+    far, near = Moments(4, None), Moments(4, None)
+    for start in range(0, 500, 100):
+        far, near = far.after(X[start : start + 100] + np.float32(1000)), near.after(X[start : start + 100])
+    assert np.allclose(far.covariance(), near.covariance(), atol=2e-3)
+
+
+def test_an_outlier_counts_as_a_row_at_ten_times_the_usual_distance():
+    X = np.random.default_rng(2).standard_normal((100, 6)).astype(np.float32)
+    moments = Moments(6, None).after(X)
+    far = X.copy()
+    far[7] *= 1e6
+    poisoned = moments.after(far)
+    limit = 10 * np.sqrt(np.trace(moments.covariance()))
+    assert np.trace(poisoned.covariance()) < np.trace(moments.covariance()) + 1.2 * limit**2 / poisoned.n
+    assert np.abs(poisoned.mean).max() < 1.2 * limit / poisoned.n + 1
+
+
+def sample(n=24, b=5, seed=0, n_anchors=15):
+    rng = np.random.default_rng(seed)
+    P = rng.standard_normal((n, b)) * rng.uniform(0.3, 3, b)
+    y = rng.integers(0, 3, n)
+    y[4] = 9  # an anchor without neighbours
+    near = (y[:n_anchors, None] == y).astype(np.uint8)
+    return P, near
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 5.0])
+def test_information_is_that_of_plain_loops(smoothing):
+    P, near = sample()
+    step = information_step(P.astype(np.float32), near, 2.0, smoothing)
+    spread = np.sqrt((P**2).mean(axis=0))
+    assert np.allclose(step.spread, spread, rtol=1e-5)
+    expected = oracles.information(P, near, 2.0 / spread, 16, smoothing)
+    assert np.allclose(step.information, expected, atol=1e-5)
+    assert step.information[4] == 0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 5.0])
+def test_the_gradient_is_that_of_finite_differences(smoothing):
+    P, near = sample(seed=3)
+    steep = 2.0 / np.sqrt((P**2).mean(axis=0))
+    step = information_step(P.astype(np.float32), near, 2.0, smoothing)
+    V = np.tanh(P * steep)
+    fixed = oracles.log_ratios(*oracles.histograms(V, near, 16), smoothing) if smoothing else None
+    h = 1e-6
+    worst = 0.0
+    for i in range(len(P)):
+        for j in range(P.shape[1]):
+            ends = []
+            for sign in (1, -1):
+                moved = P.copy()
+                moved[i, j] += sign * h
+                ends.append(oracles.information(moved, near, steep, 16, smoothing, fixed).mean())
+            worst = max(worst, abs((ends[0] - ends[1]) / (2 * h) - step.gradient[i, j]))
+    assert worst <= 1e-6
+
+
+def retrieval(mapping, X, y, n=200):
+    relevant = y[:n, None] == y[n:]
+    return mean_average_precision(mapping.encode(X[:n]), mapping.encode(X[n:]), relevant, mapping.n_bits)
+
+
+def learned(learner, X, y, size=300):
+    system = mihash.OnlineHashing(learner, mihash.FixedRate(), reservoir_size=size)
+    system.feed(X, y)
+    return system.current
+
+
+def test_it_is_better_than_the_papers_method_on_correlated_classes():
+    X, y = clusters(4000, d=32, n_classes=8, spread=3.0, seed=5)
+    scores = {
+        cls.__name__: retrieval(learned(cls(32, seed=0), X[:3000], y[:3000]), X[3000:], y[3000:])
+        for cls in (MomentHash, mihash.online.MIHash, mihash.online.HMOH)
+    }
+    assert scores["MomentHash"] > max(scores["MIHash"], scores["HMOH"]) - 0.01, scores
+
+
+def test_without_labels_it_is_better_than_hyperplanes_at_the_true_neighbours():
+    X, _ = clusters(2500, d=24, n_classes=40, seed=6)
+    hyperplanes = mihash.online.LSH(32, seed=0)
+    hyperplanes.start(24)
+    distances = ((X[:100, None].astype(float) - X[None, 100:]) ** 2).sum(axis=2)
+    nearest = np.argsort(distances, axis=1)[:, :10]
+    recall = {}
+    for name, mapping in (
+        ("learned", learned(MomentHash(32), X[100:], None)),
+        ("hyperplanes", hyperplanes.mapping),
+    ):
+        found = np.argsort(mihash.hamming(mapping.encode(X[:100]), mapping.encode(X[100:])), axis=1)[:, :50]
+        recall[name] = np.mean([np.isin(a, b).mean() for a, b in zip(nearest, found, strict=True)])
+    assert recall["learned"] > recall["hyperplanes"] + 0.05, recall
+
+
+@pytest.mark.parametrize(
+    "kind", ["one class", "constant", "duplicates", "constant feature", "few rows", "own class"]
+)
+@pytest.mark.parametrize("labels", [True, False])
+def test_degenerate_streams_are_learned_from_without_error(kind, labels):
+    X, y = clusters(600, d=10, n_classes=4, seed=7)
+    if kind == "one class":
+        y = np.zeros_like(y)
+    elif kind == "constant":
+        X = np.ones_like(X)
+    elif kind == "duplicates":
+        X, y = X[np.arange(600) % 3], y[np.arange(600) % 3]
+    elif kind == "constant feature":
+        X[:, 3] = 5
+    elif kind == "few rows":
+        X = np.random.default_rng(0).standard_normal((600, 700)).astype(np.float32)
+    elif kind == "own class":
+        y = np.arange(600)
+    mapping = learned(MomentHash(12), X, y if labels else None)
+    assert np.isfinite(mapping.arrays()["weights"]).all()
+    assert len(mapping.encode(X)) == 600
+
+
+def test_classes_may_come_and_vanish():
+    X, y = clusters(3000, d=16, n_classes=9, seed=8)
+    order = np.argsort(y // 3, kind="stable")  # three classes, then three others, then three others
+    X, y = X[order], y[order]
+    mapping = learned(MomentHash(32, memory=500), X, y)
+    last = y >= 6
+    assert retrieval(mapping, X[last], y[last], 100) > 0.9
+
+
+def test_more_classes_than_columns_are_learned_from(monkeypatch):
+    monkeypatch.setattr("mihash.online.moment_hash._MOST_CLASSES", 5)
+    X, y = clusters(1500, d=16, n_classes=9, seed=9)
+    learner = MomentHash(16)
+    mapping = learned(learner, X, y)
+    assert len(learner.learned()["classes"]) == 5
+    hyperplanes = mihash.online.LSH(16)
+    hyperplanes.start(16)
+    assert retrieval(mapping, X, y) > retrieval(hyperplanes.mapping, X, y) + 0.1
