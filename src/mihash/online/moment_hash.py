@@ -132,10 +132,6 @@ class MomentHash(OnlineLearner):
         self.rate = None if rate is None else validation.number("rate", rate, minimum=0)
         self.correction = None if correction is None else validation.number("correction", correction, minimum=0)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {name: getattr(self, name) for name in ("n_bits", "memory", "rate", "correction", "seed")}
-
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
         self._moments: Moments | None = None
