@@ -38,7 +38,7 @@ def test_it_remembers_only_so_many_mappings():
     reservoir.add(X[:50], y[:50])
     for seed in range(10):
         quality.measure(reservoir, LinearMapping(np.random.default_rng(seed).standard_normal((12, 8))))
-    assert len(quality._looks) == 3
+    assert len(quality._measured) == 3
 
 
 def test_after_a_resume_the_pairs_that_were_decided_stay():

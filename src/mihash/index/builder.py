@@ -1,4 +1,4 @@
-"""Builds versions of the hash table in the background: one thread, always the newest version that waits."""
+"""Builds versions of the hash table in a background thread, always the newest accepted one."""
 
 import threading
 import time
@@ -7,28 +7,35 @@ import weakref
 from ..errors import NotReady, PartialFailure
 from ..store.table import Table
 
-_AGAIN_S = 5.0
+_RETRY_S = 5.0
 
 
 class Builder:
-    """A thread that builds what waits, so that queries and additions go on meanwhile.
+    """A thread that builds accepted versions while queries and additions go on.
 
     Parameters
     ----------
     table
         The hash table.
     paused
-        Whether to begin with nothing being built.
+        Whether building is paused at first.
+
+    Attributes
+    ----------
+    error
+        The error of the last build, None where it succeeded.
+    building
+        A lock that is held while codes are made; whoever holds it keeps the rows as they are.
     """
 
     def __init__(self, table: Table, paused: bool = False) -> None:
         self._table = table
         self._condition = threading.Condition()
         self._paused, self._stopped, self._busy, self._asked = paused, False, False, False
-        self._error: Exception | None = None
-        self._again: float | None = None  # when to try once more what failed for want of shards
+        self.error: Exception | None = None
+        self._retry_at: float | None = None  # when to retry a build that failed because shards were missing
         self._thread: threading.Thread | None = None
-        self.building = threading.Lock()  # held while codes are made; who holds it keeps the rows as they are
+        self.building = threading.Lock()
 
     @property
     def busy(self) -> bool:
@@ -36,13 +43,8 @@ class Builder:
         with self._condition:
             return self._busy or (self._asked and not self._paused)
 
-    @property
-    def error(self) -> Exception | None:
-        """What the last build failed with, None where it did not."""
-        return self._error
-
     def notice(self) -> None:
-        """Say that a version waits."""
+        """Wake the thread: a version waits to be built."""
         with self._condition:
             self._asked = True
             if self._thread is None and not self._stopped:
@@ -53,7 +55,7 @@ class Builder:
             self._condition.notify_all()
 
     def pause(self) -> None:
-        """Build nothing until `resume`; a build that runs is left to its end."""
+        """Build nothing until `resume`; a running build is finished."""
         with self._condition:
             self._paused = True
 
@@ -64,10 +66,10 @@ class Builder:
             self._condition.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing is to be built; return False where that took too long. A failed build raises here."""
+        """Wait until nothing is left to build; return False after a timeout, and raise the error of a build."""
         with self._condition:
             done = self._condition.wait_for(self._is_done, timeout)
-            error, self._error = self._error, None
+            error, self.error = self.error, None
         if error is not None:
             raise error
         return done
@@ -76,7 +78,7 @@ class Builder:
         return not self._busy and (self._stopped or self._paused or not self._asked)
 
     def stop(self) -> None:
-        """Abandon the build that runs, if any, and end the thread."""
+        """Abandon a running build and end the thread."""
         with self._condition:
             self._stopped = True
             self._condition.notify_all()
@@ -85,27 +87,27 @@ class Builder:
             thread.join()
 
     def _turn(self) -> bool:
-        """Wait for work a while, do it, and return whether to go on."""
+        """Wait for a version, build it, and return whether to continue."""
         with self._condition:
             self._condition.wait_for(lambda: self._stopped or (self._asked and not self._paused), timeout=1.0)
             if self._stopped:
                 return False
-            if self._again is not None and time.monotonic() >= self._again:
+            if self._retry_at is not None and time.monotonic() >= self._retry_at:
                 self._asked = True
             if not self._asked or self._paused:
                 return True
-            self._busy, self._asked, self._again = True, False, None
+            self._busy, self._asked, self._retry_at = True, False, None
         try:
             with self.building:
-                number = None if self._paused else self._table.waiting()  # paused while it waited for the lock
+                number = None if self._paused else self._table.waiting()  # it may have been paused meanwhile
                 if number is not None and self._table.build(number, lambda: self._stopped):
-                    self._error = None
+                    self.error = None
         except NotReady:
-            return False  # closed under our hands
-        except PartialFailure as error:  # the version waits, and so do we
-            self._error, self._again = error, time.monotonic() + _AGAIN_S
+            return False  # the table was closed
+        except PartialFailure as error:  # the version still waits: retry later
+            self.error, self._retry_at = error, time.monotonic() + _RETRY_S
         except Exception as error:
-            self._error = error
+            self.error = error
         finally:
             with self._condition:
                 self._busy = False

@@ -1,6 +1,6 @@
-"""How far neighbours and others are apart under a mapping: p(D|+) and p(D|-) on the reservoir (Fig. 1 and 6).
+"""The distributions of Hamming distances to neighbours and to others, p(D|+) and p(D|-), on the reservoir.
 
-Quality is the mutual information between the two (Eq. 6); these are what a person looks at.
+They are what Fig. 1 and 6 show. Quality (Eq. 6) is the information that a distance gives about being a neighbour.
 """
 
 from typing import NamedTuple

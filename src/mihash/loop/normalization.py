@@ -5,8 +5,8 @@ taken from the first examples and stays, so that what is learned later is learne
 keep the order of distances of their metric: for ``"euclidean"`` vectors are moved and scaled as a whole, for
 ``"cosine"`` they are brought to unit length first.
 
-An outlier must not decide it: examples far from the others are left out of the estimate, and a later one is
-shortened before anything is learned from it. Its code is that of the vector as it is.
+Outliers do not count: examples far from the others are left out of the estimate, and a later outlier is shortened
+before it is learned from. Its code is made of the vector as it is.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Measures quality on a reservoir again and again, redoing only what its replaced examples have changed."""
+"""Quality (Eq. 6) on the reservoir, counted again only for the examples that were replaced."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,8 +24,8 @@ def sample_neighbors(reservoir: Reservoir) -> NDArray[Any]:
 
 
 @dataclass
-class _Look:
-    """What is known of a mapping: the codes of the reservoir, whose they are, and what was counted on them."""
+class _Measurement:
+    """What was measured of a mapping: the codes of the reservoir, which examples they are of, and the counts."""
 
     mapping: HashMapping
     codes: NDArray[np.uint8]
@@ -35,7 +35,7 @@ class _Look:
     seen: int = -1
 
     def follow(self, reservoir: Reservoir) -> NDArray[np.int64]:
-        """Have the codes of all examples, making only those that are missing; return which these were."""
+        """Update the codes to the examples of the reservoir; return the slots that were encoded."""
         origin = reservoir.origin.copy()
         n = len(origin)
         if len(self.codes) != n:
@@ -53,16 +53,16 @@ class _Look:
 
 
 class SampleQuality:
-    """Q_R (Eq. 6) of several mappings, on a reservoir that changes a little between two looks.
+    """Q_R (Eq. 6) of several mappings, on a reservoir that changes a little between two measurements.
 
-    It remembers codes and counts of the mappings it has measured lately and, where neighbours are not simply those
-    of the same class, who is a neighbour of whom; pairs of examples that are still there are not counted again.
+    It remembers the codes and counts of the mappings that were measured last and, unless neighbours are those of
+    the same class, the matrix of neighbours. Pairs of examples that are still there are not counted again.
 
     Parameters
     ----------
     n_mappings
-        How many mappings are remembered: each snapshot, the current mapping and, since that may have become a
-        snapshot, the one before it.
+        How many mappings are remembered: each snapshot, the current mapping, and the one before it, which may have
+        become a snapshot.
 
     Examples
     --------
@@ -77,42 +77,42 @@ class SampleQuality:
 
     def __init__(self, n_mappings: int = 3) -> None:
         self.n_mappings = n_mappings
-        self._looks: dict[int, _Look] = {}
+        self._measured: dict[int, _Measurement] = {}
         self._rule: Neighborhood | None = None
         self._matrix: NDArray[np.bool_] = np.empty((0, 0), dtype=np.bool_)
         self._paired = _NOTHING
 
     def measure(self, reservoir: Reservoir, mapping: HashMapping) -> float:
-        """Return Q_R of a mapping on the reservoir as it is."""
-        look = self._looks.pop(id(mapping), None)
-        if look is None:
-            look = _Look(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8))
-        self._looks[id(mapping)] = look  # used last, forgotten last
-        while len(self._looks) > self.n_mappings:
-            del self._looks[next(iter(self._looks))]
-        if look.seen != reservoir.seen:
-            self._count(look, reservoir)
-        assert look.counts is not None
-        return mean_information(look.counts)
+        """Return Q_R of a mapping on the reservoir."""
+        found = self._measured.pop(id(mapping), None)
+        if found is None:
+            found = _Measurement(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8))
+        self._measured[id(mapping)] = found  # the last used is forgotten last
+        while len(self._measured) > self.n_mappings:
+            del self._measured[next(iter(self._measured))]
+        if found.seen != reservoir.seen:
+            self._count(found, reservoir)
+        assert found.counts is not None
+        return mean_information(found.counts)
 
-    def _count(self, look: _Look, reservoir: Reservoir) -> None:
-        codes, y = look.codes, look.y
-        stale = look.follow(reservoir)
+    def _count(self, found: _Measurement, reservoir: Reservoir) -> None:
+        codes, y = found.codes, found.y
+        stale = found.follow(reservoir)
         neighbors = self._neighbors(reservoir)
         by_class = neighbors.ndim == 1
-        if by_class and look.counts is not None and y is not None and len(stale) < len(codes) // 4:
-            replace_items(look.counts, (codes, y), (look.codes, neighbors), stale)
+        if by_class and found.counts is not None and y is not None and len(stale) < len(codes) // 4:
+            replace_items(found.counts, (codes, y), (found.codes, neighbors), stale)
         else:
-            look.counts = distance_counts(look.codes, neighbors, look.mapping.n_bits)
-        look.y = neighbors.copy() if by_class else None
+            found.counts = distance_counts(found.codes, neighbors, found.mapping.n_bits)
+        found.y = neighbors.copy() if by_class else None
 
     def state(self) -> State:
-        """Return who is a neighbour of whom, so that rounding decides no pair anew after a resume."""
+        """Return the matrix of neighbours, so that rounding does not decide a pair differently after a resume."""
         rule = None if self._rule is None else neighborhood_state(self._rule)
         return {"rule": rule, "matrix": np.packbits(self._matrix), "paired": self._paired}
 
     def restore(self, state: State) -> None:
-        """Go on with the neighbours that `state` returned."""
+        """Continue with the matrix that `state` returned."""
         n, rule = len(state["paired"]), state["rule"]
         self._rule, self._paired = None if rule is None else neighborhood_from_state(rule), state["paired"]
         self._matrix = np.unpackbits(state["matrix"], count=n * n).reshape(n, n).astype(np.bool_)

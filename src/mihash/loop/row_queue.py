@@ -78,25 +78,26 @@ class RowQueue:
 
     def head(self, n: int) -> Rows:
         """Return the first n rows."""
-        pieces: list[Rows] = []
-        while n:
-            piece, rest = self._parts.popleft().split(n)
-            if len(rest.vectors):
-                self._parts.appendleft(rest)
-            pieces.append(piece)
-            n -= len(piece.vectors)
-        vectors, labels, lasts = zip(*pieces, strict=True)
-        if len(pieces) > 1:
+        if len(self._parts[0].vectors) < n:
+            pieces, missing = list[Rows](), n
+            while missing:
+                piece, rest = self._parts.popleft().split(missing)
+                missing -= len(piece.vectors)
+                pieces.append(piece)
+            vectors, labels, _ = zip(*pieces, strict=True)
             joined = None if labels[0] is None else np.concatenate(labels)
-            pieces = [Rows(np.concatenate(vectors), joined, lasts[-1])]
-        self._parts.appendleft(pieces[0])
-        return pieces[0]
+            self._parts.extendleft(
+                part for part in (rest, Rows(np.concatenate(vectors), joined, piece.last)) if len(part.vectors)
+            )
+        return self._parts[0].split(n)[0]
 
     def drop(self, n: int) -> None:
         """Remove the first n rows, which are due."""
         if n:
             self.head(n)
-            self._parts.popleft()
+            rest = self._parts.popleft().split(n)[1]
+            if len(rest.vectors):
+                self._parts.appendleft(rest)
             self.due -= n
 
     def convert(self, function: Callable[[Vectors], Vectors]) -> None:
