@@ -66,9 +66,9 @@ def test_a_curve_of_two_lengths_or_none_is_corrupt(values, tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"seed": 1}, "has the seed 1, and 0 is asked for. Remove it, or use another folder"),
-        ({"scale": "small"}, "has the scale 'small', and 'smoke' is asked for"),
-        ({"data": "cifar10_vgg16"}, r"has the data 'cifar10_vgg16', and 'cifar10 \(digits\)' is asked for"),
+        ({"seed": 1}, "has the seed 1, and 0 is expected. Remove it, or use another folder"),
+        ({"scale": "small"}, "has the scale 'small', and 'smoke' is expected"),
+        ({"data": "cifar10_vgg16"}, r"has the data 'cifar10_vgg16', and 'cifar10 \(digits\)' is expected"),
     ],
 )
 def test_a_result_of_another_origin_is_refused(values, message, tmp_path):
@@ -85,7 +85,7 @@ def test_the_folder_says_the_seed(tmp_path):
     write(tmp_path / "seed-2", definition, {"seed": 2})
     assert len(outcomes(definition, tmp_path / "seed-2", "smoke")) == 2
     write(tmp_path / "seed-2", definition, {})
-    with pytest.raises(StoreError, match="has the seed 0, and 2 is asked for"):
+    with pytest.raises(StoreError, match="has the seed 0, and 2 is expected"):
         outcomes(definition, tmp_path / "seed-2", "smoke")
 
 
@@ -113,7 +113,7 @@ def test_a_result_that_is_no_run_and_is_not_there(tmp_path):
         ({}, "has no 'mi'. Remove it"),
         ({"mi": 3}, "has the 'mi' 3, which no run writes"),
         ({"pearson": 3}, "has the 'pearson' 3, which no run writes"),
-        ({"seed": 1}, "has the seed 1, and 0 is asked for"),
+        ({"seed": 1}, "has the seed 1, and 0 is expected"),
         ({"data": "mine.npz"}, "has the data 'mine.npz'"),
     ],
 )

@@ -199,7 +199,7 @@ def test_nothing_but_methods_that_need_labels(tmp_path):
     plan = definition(tmp_path, methods=["osh", "hcoh"])
     made = run("reproduce", plan, "--dataset", without_labels(tmp_path), "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
-    assert "none of its methods can do without labels" in (tmp_path / "own/report.md").read_text()
+    assert "all of its methods need labels" in (tmp_path / "own/report.md").read_text()
     with pytest.raises(NotReady, match="nothing to run"):
         draw_figure(load_definition(plan).on([str(tmp_path / "bare.npy")]), tmp_path, "own")
 

@@ -106,7 +106,7 @@ def test_the_seed_reaches_learner_and_reservoir(tmp_path, monkeypatch):
     for seed in (0, 3):
         run_tasks(pending([replace(one, trials=2)], tmp_path / str(seed), "smoke", seed=seed), 1)
     assert sorted(seeds) == [(0, 0), (1, 1), (3000, 3000), (3001, 3001)]
-    with pytest.raises(StoreError, match="has the seed 3, and 0 is asked for"):
+    with pytest.raises(StoreError, match="has the seed 3, and 0 is expected"):
         pending([one], tmp_path / "3", "smoke")
 
 

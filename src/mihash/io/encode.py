@@ -81,7 +81,7 @@ def encode_file(
     source
         The file; its keys are kept, or are the numbers of its rows where it has none.
     target
-        What is written, in the form of `mihash.export.to_parquet`; beside it first, then in its place.
+        The file to write, in the form of `mihash.export.to_parquet`.
     mapping
         What makes the codes.
     columns

@@ -134,8 +134,8 @@ class Remembered(NamedTuple):
     numbers
         Their running numbers, where they came without keys.
     deletions
-        How many deletions the index had seen when all the rows were there; None where some were not, or nobody
-        has looked. As long as there are no more, none of the rows was deleted.
+        How many deletions the index had seen when all the rows were there; None where some were missing, or where
+        that was not checked. As long as there are no more deletions, none of the rows was deleted.
     whole
         Whether all that they store is remembered; earlier versions remembered their vectors only.
     """
@@ -159,6 +159,6 @@ class Remembered(NamedTuple):
 
     @property
     def details(self) -> str:
-        """What is remembered beside the position."""
+        """What is remembered in addition to the position."""
         others = {name: getattr(self.contents, name) for name in ("keys", "labels", "metadata")}
         return json.dumps({**others, "numbers": self.numbers.runs, "deletions": self.deletions})

@@ -87,7 +87,7 @@ class Definition:
     validate
         Whether networks are measured on a part of the training images, to choose parameters.
     typed
-        What stands after ``mihash reproduce`` for it; nothing stands for its name.
+        The words after ``mihash reproduce`` that run it; empty for its name.
     data
         The folder of features that was given, which the command for missing results names.
     """

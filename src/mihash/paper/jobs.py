@@ -1,4 +1,4 @@
-"""One experiment: what is run, where its result lies, and what is learned once for several of them.
+"""One experiment: what is run, where its result is stored, and what several experiments share.
 
 A job is an online run, a batch fit, the training of a network, or one of the two studies without a trigger
 (Fig. 3; Fig. 1 and 6). The path of its result follows from the job alone.
@@ -114,7 +114,7 @@ class Job:
 
     @property
     def path(self) -> Path:
-        """Where the result lies, below the folder of results of a scale.
+        """Where the result is stored, below the folder of results of a scale.
 
         Examples
         --------

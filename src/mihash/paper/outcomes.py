@@ -20,7 +20,7 @@ SHARED_TIMES = (
     "They were taken in passes shared with other triggers, which overstates learning and understates what the "
     "trigger adds. Run `{command}` into an empty folder, before the others."
 )
-_NO_CASES = "none of its methods can do without labels, and its data sets have none."
+_NO_CASES = "all of its methods need labels, and its data sets have none."
 _NO_IMAGES = "it trains on images, and its data have none."
 _NUMBER = (int, float)
 _TIMES = {"learning_s": _NUMBER, "deciding_s": _NUMBER}

@@ -51,7 +51,7 @@ def read_toml(file: Path) -> dict[str, Any]:
 def check_arguments(method: str, n_bits: int, arguments: Any, kind: str = "online") -> None:
     """Refuse arguments that a method does not have, or that it refuses; length and seed are not among them.
 
-    Those of a method that cannot be had here, for it needs torch, are looked at where it can.
+    Arguments of a method that needs PyTorch are not checked where it is not installed.
 
     Examples
     --------

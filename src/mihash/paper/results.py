@@ -57,20 +57,20 @@ def check_results_folder(results: Path) -> None:
 
 
 def check_origin(path: Path, result: dict[str, Any], **expected: Any) -> None:
-    """Refuse a result that was made with another seed, at another scale or of other data than is asked for.
+    """Raise where a result was made with another seed, at another scale or of other data than expected.
 
     Examples
     --------
     >>> check_origin(Path("a.json"), {"seed": 1}, seed=0)
     Traceback (most recent call last):
-    mihash.errors.StoreError: a.json has the seed 1, and 0 is asked for. Remove it, or use another folder...
+    mihash.errors.StoreError: a.json has the seed 1, and 0 is expected. Remove it, or use another folder...
     """
     for key, value in expected.items():
         if key not in result:
             raise CorruptStore(f"{path} has no {key!r}. Remove it, and it is made again.")
         if result[key] != value:
             raise StoreError(
-                f"{path} has the {key} {result[key]!r}, and {value!r} is asked for. "
+                f"{path} has the {key} {result[key]!r}, and {value!r} is expected. "
                 "Remove it, or use another folder of results."
             )
 
@@ -81,7 +81,7 @@ def check_shape(path: Path, result: Any, shape: Any, *, partly: bool = False, na
     Parameters
     ----------
     path
-        Where it lies, for the message.
+        Its file, for the message.
     result
         What was read.
     shape

@@ -158,8 +158,8 @@ def _run_in_pool(tasks: Sequence[Task], processes: int) -> Iterator[Task]:
                 yield waiting[future]
         except BrokenProcessPool as error:
             raise StoreError(
-                "A process was killed while it worked, perhaps for want of memory. Run the same command again: "
-                "what is finished stays. Fewer `processes` take less memory."
+                "A process was killed while it worked, perhaps because memory ran out. Run the same command "
+                "again: what is finished stays. Fewer `processes` take less memory."
             ) from error
         except BaseException:
             pool.shutdown(cancel_futures=True)

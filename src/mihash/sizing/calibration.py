@@ -29,7 +29,7 @@ LEARNED = 8192
 _STORED_FLOATS = 24_000_000  # of the calibration's index
 _FEWEST = 1000
 _WARM = 500
-_LONGEST_S = 30.0  # of learning; who looks at every row takes minutes for all of them
+_LONGEST_S = 30.0  # of learning; a learner that steps row by row takes minutes for all of them
 _CHUNK = 4096
 _SITTINGS = 5
 _LABEL_BYTES = 8
@@ -60,9 +60,9 @@ class Calibration:
     learn_s, store_s, rehash_s, scan_s
         Seconds to learn from an example, to store a row, to read and encode a row again, to compare a code.
     query_s
-        Seconds of a query beside the scan.
+        Seconds of a query apart from the scan.
     disk_bytes, disk_base_bytes
-        Bytes on the disk for a row, vector and codes of two versions included, and beside rows: what was learned.
+        Bytes on the disk for a row, vector and codes of two versions included, and for what was learned.
     base_bytes
         Memory of a process that has a small index open.
     n_learned, updates, updates_doubling
@@ -118,7 +118,7 @@ def calibrate(
         The labels of the sample; for vectors that are made up, whether they have some, as they do for a learner
         that needs them.
     progress
-        Is told what is measured.
+        Called with what is being measured.
     """
     n_features = validation.integer("n_features", n_features, minimum=1)
     options = Options(n_bits=n_bits, learner=learner, trigger=default_trigger(interval))
@@ -197,7 +197,7 @@ def _learning(X: NDArray[np.float32], y: NDArray[Any] | None, options: Options) 
 
 @dataclass(frozen=True)
 class _Stored:
-    """What an index on the disk takes for a row, and beside its rows."""
+    """What an index on the disk takes for a row, and apart from its rows."""
 
     store_s: float
     rehash_s: float

@@ -32,7 +32,7 @@ def to_arrow(source: Source, *, metadata: bool = False, vectors: bool = False) -
     Parameters
     ----------
     source
-        An index, a hash table, or `Codes`. An index is read as it is at one moment; it may go on meanwhile.
+        An index, a hash table, or `Codes`. An index is exported as it is at one moment; it can be used meanwhile.
     metadata
         Whether the items' metadata become a column of JSON texts; of an index only.
     vectors
@@ -56,7 +56,7 @@ def to_parquet(
 ) -> int:
     """Write keys, codes and the mapping to a Parquet file, a batch at a time, and return how many items it holds.
 
-    It is written beside ``path`` and put there when it is complete and on the disk.
+    It is written to a temporary file, which replaces ``path`` when it is complete and on the disk.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Files that are written as a whole or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ...state import sync_folder
 
 @contextmanager
 def put_in_place(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a file to write to; it takes its place when it is complete and on the disk, or is removed.
+    """Give a temporary file to write to; it replaces ``path`` when it is complete and on the disk, or is removed.
 
     Examples
     --------
@@ -24,16 +24,16 @@ def put_in_place(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     b'abc'
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        temporary.replace(target)
         sync_folder(target.parent)
     except OSError as error:
         raise StoreError(f"Cannot write {target}: {error}.") from error
     finally:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()

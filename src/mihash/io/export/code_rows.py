@@ -1,7 +1,7 @@
-"""What is exported: keys and codes of one moment under one mapping, a batch at a time, without what was deleted.
+"""What is exported: keys and codes of one version of an index, a batch at a time, without deleted items.
 
-An index is opened once more, to read only, and read inside one transaction. So all that is exported is of one
-version and one moment, whoever searches or writes meanwhile; in memory are its codes and one batch of the rest.
+An index is opened a second time, read-only, and read inside one transaction. So an export holds one version as it
+was at one moment, even if others search or write meanwhile. Only codes and one batch of the rest are in memory.
 """
 
 from collections.abc import Iterator

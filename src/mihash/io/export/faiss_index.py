@@ -23,7 +23,7 @@ def to_faiss(source: Source, *, ids: str = "keys") -> Any:
     Parameters
     ----------
     source
-        An index, a hash table, or `Codes`. An index is read as it is at one moment; it may go on meanwhile.
+        An index, a hash table, or `Codes`. An index is exported as it is at one moment; it can be used meanwhile.
     ids
         ``"keys"``: the keys, which must be whole numbers. ``"rows"``: the places 0, 1, ... in the order of
         addition, for keys that are strings: take ``saved = codes_of(index)``, and ``saved.keys[i]`` is the key of
@@ -54,7 +54,7 @@ def to_faiss(source: Source, *, ids: str = "keys") -> Any:
 def write_faiss(source: Source, path: str | os.PathLike[str], *, ids: str = "keys") -> int:
     """Write what `to_faiss` makes to a file for ``faiss.read_index_binary``, and return how many items it holds.
 
-    It is written beside ``path`` and put there when it is complete and on the disk.
+    It is written to a temporary file, which replaces ``path`` when it is complete and on the disk.
 
     Examples
     --------
