@@ -108,7 +108,9 @@ class OnlineIndex(IndexControl):
         options = Options.chosen(
             n_bits, learner, trigger, seed, metric=metric, normalize=normalize, reservoir_size=reservoir_size
         )
-        about = {"options": options.to_text(), "created": now(), "mihash": _version()}
+        from .. import __version__
+
+        about = {"options": options.to_text(), "created": now(), "mihash": __version__}
         index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
             index._history.begin(learner)
@@ -444,15 +446,6 @@ class OnlineIndex(IndexControl):
 
 def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:
     """Return rows as they are; one vector, with its label, key and metadata, as one row."""
-    keys = [keys] if isinstance(keys, str | int) else keys
-    X = validation.array("X", X)
-    if X.ndim != 1:
-        return X, y, keys, metadata
-    y = None if y is None else np.asarray(y)[None]
-    return X[None], y, keys, [metadata] if isinstance(metadata, Mapping) else metadata
-
-
-def _version() -> str:
-    from .. import __version__
-
-    return __version__
+    X, y, _ = validation.as_rows("X", X, y)
+    one_key, one_dictionary = isinstance(keys, str | int), isinstance(metadata, Mapping)
+    return X, y, [keys] if one_key else keys, [metadata] if one_dictionary else metadata
