@@ -176,8 +176,7 @@ class OnlineIndex(IndexControl):
         at_once
             From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
         """
-        if at_once is not None:
-            at_once = validation.integer("at_once", at_once, minimum=1)
+        at_once = None if at_once is None else validation.integer("at_once", at_once, minimum=1)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
         with self._writing:
             loop = self._ready()
