@@ -37,7 +37,7 @@ def create(
     path: NewFolder,
     bits: Bits = 64,
     learner: Annotated[
-        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, okh, osh, refit or sketchhash.")
+        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, refit or sketchhash.")
     ] = "mihash",
     metric: Annotated[str, typer.Option(help="The distance of vectors: euclidean or cosine.")] = "euclidean",
     theta: Annotated[
