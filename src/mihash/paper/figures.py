@@ -46,6 +46,7 @@ COLORS = {
     "hcoh": "#7a5230",
     "hmoh": "#3bb3c3",
     "refit": "#b05fa8",
+    "momenthash": "#16425b",
     "lsh": "#555555",
 }
 MEASURES = {"ap": "AP", "dcg": "DCG", "ndcg": "NDCG"}

@@ -21,6 +21,7 @@ METHOD_NAMES = {
     "hmoh": "HMOH",
     "lsh": "LSH",
     "refit": "Refit",
+    "momenthash": "MomentHash",
     "shk": "SHK",
     "sdh": "SDH",
     "fasthash": "FastHash",
