@@ -81,7 +81,7 @@ def test_commands_that_cannot_run(tmp_path, monkeypatch, capsys):
         (["reproduce", "table4", "--processes", "0"], "Invalid value for '--processes'"),
         (["reproduce", "table4", "--seed", "-1"], "Invalid value for '--seed'"),
         (["reproduce", "table4", "--results", "file"], "--results must be a folder that can be written"),
-        (["reproduce", "table4", "--results", "r/seed-1"], "give --results r --seed 1"),
+        (["reproduce", "table4", "--results", "r/seed-1"], "give --results r and --seed 1"),
         (["tune", "okh", "--try", "C"], "NAME=VALUE"),
         (["tune", "okh", "--try", "seed=1"], "`parameters` of okh must be among"),
         (["tune", "okh", "--try", "n_bits=8"], "`parameters` of okh must be among"),
