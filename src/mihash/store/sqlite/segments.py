@@ -116,12 +116,12 @@ class Segments:
     def after(self, last: int, kind: LabelKind | None, n_features: int) -> Iterator[Segment]:
         """Yield the rows after a sequence number, one segment in each short transaction."""
         query = (
-            f"SELECT {_COLUMNS} FROM segment WHERE last > ?1 AND first >= "
-            "coalesce((SELECT max(first) FROM segment WHERE first <= ?1), 0) ORDER BY first LIMIT 1"
+            f"SELECT {_COLUMNS} FROM segment WHERE last > ? AND first >= "
+            "coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) ORDER BY first LIMIT 1"
         )
         while True:
             with self._database.read() as connection:
-                row = connection.execute(query, (last,)).fetchone()
+                row = connection.execute(query, (last, last)).fetchone()
                 if row is None:
                     return
                 segment = self._decode(row, kind, n_features)

@@ -96,11 +96,11 @@ def drop_mappings(connection: sqlite3.Connection, published: int | None, first: 
     of every version from decision ``first`` on; by default from the first one that a replay may come to.
     """
     query = (
-        "SELECT number FROM version WHERE length(mapping) > 0 AND status <> 'waiting' AND number IS NOT ?1 "
-        "AND number NOT IN (SELECT number FROM version ORDER BY number DESC LIMIT ?2) "
-        "AND number NOT IN (SELECT number FROM version WHERE items IS NOT NULL ORDER BY number DESC LIMIT ?2)"
+        "SELECT number FROM version WHERE length(mapping) > 0 AND status <> 'waiting' AND number IS NOT ? "
+        "AND number NOT IN (SELECT number FROM version ORDER BY number DESC LIMIT ?) "
+        "AND number NOT IN (SELECT number FROM version WHERE items IS NOT NULL ORDER BY number DESC LIMIT ?)"
     )
-    old = [number for (number,) in connection.execute(query, (published, KEPT_MAPPINGS))]
+    old = [number for (number,) in connection.execute(query, (published, KEPT_MAPPINGS, KEPT_MAPPINGS))]
     if old:
         first = _replayed_from(connection) if first is None else first
         old = [number for number in old if number < first]
