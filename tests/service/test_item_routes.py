@@ -252,3 +252,13 @@ def test_the_index_alone_checks_the_values(empty, monkeypatch, kind):
     assert empty.post(f"/v1/items{'?features=8' * ('octet' in kind)}", bodies.get(kind, X.tobytes()), kind=kind)
     assert seen[0].dtype == np.float32
     assert np.array_equal(seen[0], X)
+
+
+def test_labels_may_be_names(empty):
+    X, _ = rows(6)
+    names = ["cat", "dog", "cat", "dog", "emu", "cat"]
+    assert empty.post("/v1/items", {"vectors": X.tolist(), "labels": names}).status == 201
+    assert [empty.get(f"/v1/items/{key}").body["label"] for key in range(6)] == names
+    answer = empty.post("/v1/items", {"vectors": X.tolist(), "labels": list(range(6))})
+    assert (answer.status, answer.code) == (422, "invalid_input")
+    assert "must be strings" in answer.message

@@ -19,7 +19,7 @@ def expected(served, queries, *arguments, **options):
         {"keys": keys.tolist(), "distances": distances.tolist()}
         for keys, distances in zip(hits.keys, hits.distances, strict=True)
     ]
-    return {"version": hits.version, "results": results}
+    return {"version": hits.version, "measure": hits.measure, "results": results}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_neighbours_of_an_item_are_others(served, options):
 
 def test_before_anything_is_there(empty):
     answer = empty.post("/v1/search", {"vectors": QUERIES.tolist()})
-    assert answer.body == {"version": None, "results": [{"keys": [], "distances": []}] * 5}
+    assert answer.body == {"version": None, "measure": "hamming", "results": [{"keys": [], "distances": []}] * 5}
     assert empty.post("/v1/search", {"vectors": QUERIES.tolist(), "radius": 3}).body == answer.body
 
 

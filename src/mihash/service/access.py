@@ -134,7 +134,7 @@ def _check_origin(headers: Headers, cors: Cors) -> None:
     if origin is not None and _split(origin).netloc != host and not cors.allows(origin):
         message = (
             f"Pages of other sites may not use this service: {origin:.80} is not {host:.80}. Behind a proxy, or "
-            "for pages of your own, allow their origin (docs/service.md, Pages of your own)."
+            "for pages of your own, allow their origin (docs/service.md, Your own web pages)."
         )
         raise Problem(403, "forbidden", message)
 

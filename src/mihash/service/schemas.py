@@ -24,7 +24,11 @@ Integer = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Key = Integer | Annotated[str, Field(pattern="^[^\\x00]*$")]
 Keys = Annotated[list[Key], Field(fail_fast=True)]
 Bits = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
-Labels = Annotated[list[Integer], Field(fail_fast=True)] | Annotated[list[Bits], Field(fail_fast=True)]
+Labels = (
+    Annotated[list[Integer], Field(fail_fast=True)]
+    | Annotated[list[str], Field(fail_fast=True)]
+    | Annotated[list[Bits], Field(fail_fast=True)]
+)
 Object = dict[str, JsonValue]
 
 _VECTORS_OR_KEY: dict[str, Any] = {
@@ -68,7 +72,9 @@ class ItemsBody(_Request):
 
     vectors: Vectors = Field(description="One vector for each item, all of one width.")
     keys: Keys | None = Field(default=None, description="Unique keys; by default running numbers.")
-    labels: Labels | None = Field(default=None, description="A class for each item, or lists of 0 and 1.")
+    labels: Labels | None = Field(
+        default=None, description="A class for each item, number or name, or lists of 0 and 1."
+    )
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
         default=None, description="An object for each item, to filter by and to return."
     )
@@ -177,7 +183,7 @@ class Result(BaseModel):
     """The nearest items to one query, nearest first."""
 
     keys: list[int | str]
-    distances: list[float] = Field(description="Hamming distances; with rescore, distances of the vectors.")
+    distances: list[float] = Field(description="In the unit of `measure`.")
     metadata: list[dict[str, Any] | None] | None = None
 
 
@@ -185,6 +191,7 @@ class Found(BaseModel):
     """One result for each query, all from one version of the codes."""
 
     version: int | None
+    measure: str = Field(description="What the distances are: hamming, or after rescore the metric.")
     results: list[Result]
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 
@@ -194,7 +201,7 @@ class StoredItem(BaseModel):
 
     key: int | str
     vector: list[float]
-    label: int | list[int] | None
+    label: int | str | list[int] | None
     metadata: dict[str, Any] | None
 
 

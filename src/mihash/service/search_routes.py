@@ -101,7 +101,8 @@ def _search(
         metadata = iter(index.metadata(found, limits.answer_metadata))
         for result in results:
             result["metadata"] = list(islice(metadata, len(result["keys"])))
-    response: dict[str, Any] = {"version": hits.version if hits.version >= 0 else None, "results": results}
+    version = hits.version if hits.version >= 0 else None
+    response: dict[str, Any] = {"version": version, "measure": hits.measure, "results": results}
     if hits.missing:
         response["missing_shards"] = list(hits.missing)
     service.metrics.queries.add(n_queries)
