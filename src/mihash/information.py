@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .codes import as_words
-from .counts import MOST_BITS, Words, count, make_pairs
+from .distance_counts import MOST_BITS, Words, count, make_pairs
 from .errors import InvalidInput
 from .histogram import histogram, histogram_slope
 from .kernels import jit, popcount

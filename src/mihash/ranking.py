@@ -11,7 +11,8 @@ more than the hash mapping does. So the rule is an argument, ``ties``:
     the lower database index first, as a stable sort ranks and as most published code does.
 
 Nothing is sorted. All but ``"index"`` need only how many items, and how many relevant ones, each query has at
-each distance (`mihash.counts`); ``"index"`` passes over the database once more, with a counter for each distance.
+each distance (`mihash.distance_counts`); ``"index"`` passes over the database once more, with a counter for each
+distance.
 
 A query without a relevant item in the database has no AP and no NDCG: they are NaN, and a mean leaves the
 query out. Its DCG and its precision are 0.
@@ -23,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
-from .counts import BLOCK, Counts, Pairs, checked_pairs, count, fill_keys
-from .counts import Relevant as Relevant  # noqa: PLC0414 -- public here
+from .distance_counts import BLOCK, Counts, Pairs, checked_pairs, count, fill_keys
+from .distance_counts import Relevant as Relevant  # noqa: PLC0414 -- public here
 from .kernels import jit
 
 Floats = NDArray[np.float64]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mihash.mapping import sums
+from mihash.mapping import ordered_sums as sums
 
 rng = np.random.default_rng(0)
 

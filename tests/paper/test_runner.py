@@ -8,7 +8,7 @@ import pytest
 from mihash.errors import CorruptStore, InvalidInput, StoreError
 from mihash.paper import runner, scales
 from mihash.paper.definition import Definition
-from mihash.paper.passes import learn_once
+from mihash.paper.learning_pass import learn_once
 from mihash.paper.results import check_results_folder, read_result, write_result
 from mihash.paper.runner import pending, run_task, run_tasks
 from mihash.paper.scales import stage

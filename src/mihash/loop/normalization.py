@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mapping import HashMapping, NormalizedMapping, normalize, sums
+from ..mapping import HashMapping, NormalizedMapping, normalize
+from ..mapping import ordered_sums as sums
 
 N_EXAMPLES = 256
 _FAR = 10.0  # times the usual distance from the centre: farther away, an example is an outlier

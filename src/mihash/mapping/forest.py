@@ -13,7 +13,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..kernels import jit
 from .hash_mapping import HashMapping
-from .sums import Matrix
+from .ordered_sums import Matrix
 
 _LARGEST = np.finfo(np.float32).max
 

@@ -14,7 +14,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..kernels import one_thread
 from ..state import State
-from .sums import Matrix
+from .ordered_sums import Matrix
 
 _CHUNK_BYTES = 1 << 22
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
-from . import sums
+from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
-from .sums import Matrix
+from .ordered_sums import Matrix
 
 
 class KernelMapping(HashMapping):

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 from .hash_mapping import HashMapping, frozen
+from .ordered_sums import Matrix
 from .signs import LinearSigns
-from .sums import Matrix
 
 
 class LinearMapping(HashMapping):

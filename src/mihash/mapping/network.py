@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import InvalidInput
-from . import sums
+from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
-from .sums import Matrix
+from .ordered_sums import Matrix
 
 
 def _relu(X: Matrix) -> Matrix:

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 from ..state import State
-from . import sums
+from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
+from .ordered_sums import Matrix
 from .signs import LinearSigns
-from .sums import Matrix
 
 _FAR = 30.0  # a mean farther away, in units of the spread, is subtracted first: folding it would lose digits
 

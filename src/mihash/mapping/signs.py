@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, jit_reordering
-from .sums import Matrix
+from .ordered_sums import Matrix
 
 _SLICE = 1024  # features of one product: gamma grows with their number, and so does what is summed again
 _UNIT_32, _UNIT_64 = 2.0**-24, 2.0**-53

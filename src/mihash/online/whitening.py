@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mapping import sums
+from ..mapping import ordered_sums as sums
 from ..state import State
 
 Matrix = NDArray[np.float32]

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .passes import Branch, Pass, learn_once
+    from .learning_pass import Branch, Pass, learn_once
 
 __all__ = ["Branch", "Pass", "learn_once"]
 
@@ -11,7 +11,7 @@ __all__ = ["Branch", "Pass", "learn_once"]
 def __getattr__(name: str) -> Any:
     """Return a public name, imported when it is first asked for, so that data sets load no learner."""
     if name in __all__:
-        from . import passes
+        from . import learning_pass
 
-        return getattr(passes, name)
+        return getattr(learning_pass, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

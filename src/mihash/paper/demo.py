@@ -17,7 +17,7 @@ from ..online import MIHash
 from ..ranking import distance_distributions
 from ..trigger import FixedRate, TriggerUpdate
 from .datasets import Split, checkpoints, open_dataset, protocol_for
-from .passes import Branch, Pass, learn_once
+from .learning_pass import Branch, Pass, learn_once
 
 Progress = Callable[[str, int, int], None]
 Distributions = tuple[NDArray[np.float64], NDArray[np.float64]]

@@ -20,7 +20,7 @@ from ..neighbors import Labels
 from ..ranking import mean_average_precision
 from .datasets import Split
 from .jobs import Job
-from .passes import pass_seed
+from .learning_pass import pass_seed
 
 Matrix = NDArray[np.float32]
 

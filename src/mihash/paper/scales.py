@@ -33,7 +33,7 @@ from .datasets import (
     protocol_for,
 )
 from .jobs import Job
-from .passes import Pass, learn_once, pass_seed
+from .learning_pass import Pass, learn_once, pass_seed
 from .sources import find_source, is_file
 
 SCALES = ("smoke", "small", "full")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..ranking import mean_average_precision
 from .datasets import Images
 from .jobs import Job
-from .passes import pass_seed
+from .learning_pass import pass_seed
 from .results import machine, versions
 
 N_VALIDATION = 5000
