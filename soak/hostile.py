@@ -23,8 +23,8 @@ from rich.table import Table
 import mihash
 from mihash import OnlineIndex
 
-from .index_service import Watch, served
 from .report import console, show_load
+from .service import Watch, served
 
 __all__ = ["add_arguments", "run"]
 
