@@ -100,13 +100,18 @@ def features(
         raise InvalidInput(f"`{name}` must have two dimensions (n, d); got shape {raw.shape}.{hint}")
     if raw.shape[1] == 0 or (raw.shape[0] == 0 and not allow_empty):
         raise InvalidInput(f"`{name}` must not be empty; got shape {raw.shape}.")
-    if n_features is not None and raw.shape[1] != n_features:
-        raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {raw.shape}.")
+    width(name, raw, n_features)
     with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: raises below
         matrix = np.ascontiguousarray(raw, dtype=np.float32)
     if check:
         finite(name, matrix)
     return matrix
+
+
+def width(name: str, X: NDArray[Any], n_features: int | None) -> None:
+    """Refuse a matrix (n, d) whose rows have another number of features; None for any."""
+    if n_features not in (None, X.shape[1]):
+        raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {X.shape}.")
 
 
 def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0, any_length: bool = False) -> None:

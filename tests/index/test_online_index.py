@@ -1097,6 +1097,7 @@ def test_search_by_key_leaves_the_item_itself_out(folder):
     X, _ = stream(300)
     with mihash.open(folder, n_bits=16) as index:
         index.add(X)
+        index.wait()
         everything = index.search(X[7], k=300)
         others = index.search(key=7, k=299)
         assert 7 not in others.keys

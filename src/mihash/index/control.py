@@ -3,16 +3,18 @@
 import json
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, NotReady, StoreError
+from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from ..loop.label_names import LabelNames
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
+from ..store.change import Change
+from ..store.keys import Key
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
 from ..store.table import Table
@@ -226,33 +228,36 @@ class IndexControl:
             self._builder.notice()
         return loop
 
+    def _write(self, change: Change, y: ArrayLike | None, n: int | None = None) -> list[Key]:
+        """Store the rows of a change with their labels, and learn from n rows, by default from all that wait."""
+        with self._writing:
+            loop = self._ready()
+            validation.width("X", change.vectors, loop.learner.n_features if len(change.vectors) else None)
+            labels, settings = self._checked_labels(loop, len(change.vectors), y)
+            with self._history.consistent(InvalidInput, UnknownName):
+                keys, stored = self._table.write(replace(change, labels=labels), **settings)
+                self._history.put(stored, labels)
+                self._learn(n)
+            return keys
+
     def _checked_labels(
-        self, loop: Loop, vectors: NDArray[np.float32], y: ArrayLike | None
-    ) -> NDArray[Any] | None:
-        """Return the labels as numbers, checked against those before; new class names are stored."""
-        if not len(vectors):
-            return None
-        begun, labelled = self._table.last >= 0, self._table.label_kind is not None
-        if y is None:
-            if not begun:
-                loop.check(vectors, None)
-            return None
-        if begun and not labelled:
+        self, loop: Loop, n: int, y: ArrayLike | None
+    ) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+        """Return the labels of n rows as numbers, and new class names as a setting; nothing changes."""
+        begun = self._table.last >= 0
+        if not n or (y is None and begun):
+            return None, {}
+        if begun and self._table.label_kind is None:
             raise InvalidInput(
                 "This index began without labels: neighbours are those that are near. Leave labels out, or make "
                 "an index whose first rows have labels."
             )
         names = self._class_names()
-        labels: NDArray[Any] = validation.labels("y", names.codes(y), len(vectors))
-        checked = loop.check(vectors, labels)[1]
         known = len(names.names)
+        labels = None if y is None else validation.labels("y", names.codes(y), n)
+        loop.check_labels(labels)
         names.keep()
-        if len(names.names) > known:  # committed before the rows: a name without rows does no harm
-            text = json.dumps(names.names)
-            with self._table.database.write() as connection:
-                write_settings(connection, label_names=text)
-            self._table.settled(label_names=text)
-        return checked
+        return labels, {"label_names": json.dumps(names.names)} if len(names.names) > known else {}
 
     def _class_names(self) -> LabelNames:
         """Return the class names of an index whose labels are strings; none of others."""

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import InvalidInput, Renamed, StoreError, UnknownName
+from ..errors import InvalidInput, Renamed, StoreError
 from ..loop.decisions import Check
 from ..loop.distances import Distances
 from ..mapping import HashMapping
 from ..online import OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
+from ..store.change import Change
 from ..store.cluster_options import Cluster
 from ..store.keys import Key
 from ..store.question import Hits, Item, PartialHits
@@ -178,15 +179,7 @@ class OnlineIndex(IndexControl):
         """
         at_once = None if at_once is None else validation.integer("at_once", at_once, minimum=1)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
-        with self._writing:
-            loop = self._ready()
-            vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
-            labels = self._checked_labels(loop, vectors, y)
-            with self._history.consistent(InvalidInput):
-                names, stored = self._table.add(vectors, keys, labels, metadata, source)
-                self._history.put(stored, labels)
-                self._learn(at_once)
-            return names
+        return self._write(Change.add(X, keys, None, metadata, source), y, at_once)
 
     def update(
         self, keys: ArrayLike | Key, X: ArrayLike, y: ArrayLike | None = None, metadata: Metadata = None
@@ -197,14 +190,7 @@ class OnlineIndex(IndexControl):
         and in an index with labels they are not learned from.
         """
         X, y, keys, metadata = _rows(X, y, keys, metadata)
-        with self._writing:
-            loop = self._ready()
-            vectors = validation.features("X", X, self._table.n_features, allow_empty=True)
-            labels = self._checked_labels(loop, vectors, y)
-            with self._history.consistent(InvalidInput, UnknownName):
-                _, stored = self._table.update(keys, vectors, labels, metadata)
-                self._history.put(stored, labels)
-                self._learn()
+        self._write(Change.update(keys, X, None, metadata), y)
 
     def delete(self, keys: ArrayLike | Key) -> int:
         """Remove items by key and return how many; an unknown key raises `UnknownName`, and nothing is removed."""

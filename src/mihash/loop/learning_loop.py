@@ -158,10 +158,16 @@ class Loop:
     def check(self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None) -> tuple[Vectors, Labels]:
         """Return examples in the form that `feed` takes, or raise; nothing changes."""
         vectors, labels = self.reservoir.check(X, y, self.learner.n_features or n_features)
+        self.check_labels(labels)
+        return vectors, labels
+
+    def check_labels(self, labels: Labels) -> None:
+        """Raise where checked labels, or their absence, do not go with those before, or with the learner."""
+        if len(self.reservoir):
+            same_kind("y", labels, self.reservoir.y)
         if self.queue.first is not None:
             same_kind("y", labels, self.queue.first.labels)
         self.learner.check(labels)
-        return vectors, labels
 
     def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
         """Learn from checked examples."""

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import validation
 from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownName
 from ..mapping import HashMapping
 from .change import Change, Rows, Source
@@ -162,16 +163,16 @@ class Table(ABC):
         """Remove items and return how many: `write` of `Change.delete`."""
         return len(self.write(Change.delete(keys))[0])
 
-    def write(self, change: Change) -> tuple[list[Key], NDArray[np.float32]]:
-        """Commit a change: all of it is on the disk, and found, when this returns, or nothing is changed.
+    def write(self, change: Change, **settings: Any) -> tuple[list[Key], NDArray[np.float32]]:
+        """Commit a change, with settings: all of it is on the disk, and found, when this returns, or nothing is.
 
         Returns the keys, and the vectors as they were stored. Raises `DuplicateKey` where a key to add is stored,
         and `UnknownName` where a key to update or delete is not.
         """
         self._check_writable()
         X = change.vectors
-        if len(X) and self.n_features not in (None, X.shape[1]):
-            raise InvalidInput(f"`X` must have {self.n_features} features, as all before it; got shape {X.shape}.")
+        if len(X):
+            validation.width("X", X, self.n_features)
         if change.labels is not None and self.label_kind not in (None, kind_of(change.labels)):
             raise InvalidInput("`y` must be labels of the kind that is stored: a class each, or a 0/1 matrix.")
         vectors = self.segments.cast(X)
@@ -188,7 +189,7 @@ class Table(ABC):
                 first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
             segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
             rows = Rows(segment, keys, texts, gone)
-            self.apply(rows, change.source)
+            self.apply(rows, change.source, **settings)
         return rows.names, vectors.astype(np.float32, copy=False)
 
     def apply(self, rows: Rows, source: Source = None, **settings: Any) -> None:
