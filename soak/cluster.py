@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+import mihash
 from mihash.errors import PartialFailure
 
 from .concurrency import POOL, Searcher, Shared, Writer, check, filled, learned_from
@@ -117,8 +118,8 @@ def _soak(base: Path, nodes: list[str], arguments: argparse.Namespace) -> Tally:
     rng = np.random.default_rng([arguments.seed, 7])
     queries, _ = learned_from(rng, POOL)
     places = {name: str(base / name) for name in nodes}
-    cluster: dict[str, Any] = {"table": "ray", "shards": arguments.shards, "nodes": places, "timeout_s": STUCK_S}
-    with filled(str(base / "index"), rng, arguments.items, ledger, named=True, **cluster) as index:
+    cluster = mihash.Cluster(arguments.shards, places, timeout_s=STUCK_S)
+    with filled(str(base / "index"), rng, arguments.items, ledger, named=True, cluster=cluster) as index:
         shared = Shared(index, queries, "busy")
         searchers = [_Patient(shared, [arguments.seed, number]) for number in range(arguments.threads)]
         writer = _Watched(shared, ledger, rng)

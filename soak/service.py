@@ -92,9 +92,12 @@ def served(folder: str, *options: str) -> Iterator[str]:
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        yield next(word for word in line.split() if word.startswith("http"))
-        process.terminate()
-        if process.wait(120):
+        try:
+            yield next(word for word in line.split() if word.startswith("http"))
+        finally:
+            process.terminate()
+            process.wait(120)
+        if process.returncode:
             raise RuntimeError(f"The service has ended with {process.returncode}.")
 
 
@@ -220,8 +223,7 @@ class Watch(threading.Thread):
 
 def _published(url: str) -> list[dict[str, Any]]:
     with Client(url) as client:
-        found: list[dict[str, Any]] = client._send("GET", "/v1/versions")["versions"]
-    return found
+        return client._call("GET", "/v1/versions", read=lambda answer: list(answer["versions"]))
 
 
 def _span(version: dict[str, Any]) -> tuple[float, float]:
