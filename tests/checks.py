@@ -153,7 +153,7 @@ def odd_features_are_no_error(make):
 def one_class_is_no_error(make):
     X, _ = clusters(n=300)
     loop = fed(make, X, np.zeros(300, dtype=int))
-    free = [check.decision for check in loop.history()[1:] if "asks for it" not in check.reason]
+    free = [check.decision for check in loop.history()[1:] if "first blocks" not in check.reason]
     assert all(decision.gain == 0 for decision in free)
     assert loop.search(X[:2]) is not None
 

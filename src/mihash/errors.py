@@ -14,7 +14,7 @@
         ├── CorruptStore                 bytes are missing or changed
         ├── DeadlineExceeded             reading took longer than it may
         ├── PartialFailure               shards of a cluster cannot be reached
-        ├── StoreLocked                  somebody else is writing
+        ├── StoreLocked                  another process is writing
         ├── Superseded                   another coordinator has taken over an index on Ray
         ├── TooLarge                     a value does not fit into a row of the store; nothing was changed
         └── UnsupportedVersion           written by a newer mihash

@@ -153,7 +153,7 @@ def distance_counts(codes: ArrayLike, neighbors: ArrayLike, n_bits: int) -> Coun
         raise InvalidInput("`codes` must not be empty.")
     given = np.asarray(neighbors)
     if given.ndim == 1:
-        y = validation.labels("neighbors", given, n)
+        y = validation.labels("neighbors", given, n, names=True)
         return _others(packed, y, np.arange(n), n_bits)
     matrix = validation.boolean_matrix("neighbors", given, (n, n))
     counts = count(make_pairs(packed, packed, matrix), n_bits).astype(np.int32)

@@ -72,7 +72,7 @@ class Trigger(ABC):
         X
             The sample (n, d), for example ``reservoir.X``.
         y
-            Its labels: integers (n,), a 0/1 matrix (n, classes), or None.
+            Its labels: integers or strings (n,), a 0/1 matrix (n, classes), or None.
         neighbors
             Who is a neighbour: None for the labels' own rule (without labels: closer than the 5 % quantile of
             the sample's distances), a number for a Euclidean threshold, a boolean matrix (n, n), or a rule of
@@ -224,7 +224,7 @@ def _resolve(
     neighbors: ArrayLike | Neighborhood | None, X: NDArray[np.float32], y: ArrayLike | None
 ) -> NDArray[Any]:
     """Return class labels (n,) or a neighbour matrix (n, n): what `quality` takes."""
-    labels = None if y is None else validation.labels("y", y, len(X))
+    labels = None if y is None else validation.labels("y", y, len(X), names=True)
     if neighbors is None and labels is not None and labels.ndim == 1:
         return labels
     if neighbors is None and len(X) < 2:

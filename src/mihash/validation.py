@@ -140,9 +140,13 @@ def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0, any_lengt
         )
 
 
-def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
+def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDArray[Any]:
     """Return labels as int64 (n,) for one class each, or as a uint8 0/1 matrix (n, classes) for several.
 
+    With ``names``, classes may be strings: they are numbered in alphabetical order, for this call alone.
+
+    >>> labels("y", ["dog", "cat", "dog"], 3, names=True)
+    array([1, 0, 1])
     >>> labels("y", [3, 1], 3)
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `y` must have one label for each of the 3 rows; got 2.
@@ -152,6 +156,8 @@ def labels(name: str, y: ArrayLike, n_rows: int) -> NDArray[Any]:
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got shape {raw.shape}.")
     if len(raw) != n_rows:
         raise InvalidInput(f"`{name}` must have one label for each of the {n_rows} rows; got {len(raw)}.")
+    if names and raw.ndim == 1 and len(raw) and all(isinstance(each, str) for each in raw.tolist()):
+        return np.unique(raw.astype(str), return_inverse=True)[1].astype(np.int64)
     if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")

@@ -878,7 +878,7 @@ def test_a_damaged_checkpoint_is_passed_over(folder):
     with mihash.OnlineIndex.open(folder) as index:
         with pytest.raises(CorruptStore, match="checkpoint at row 899"):
             index.verify()
-        with pytest.warns(RuntimeWarning, match="passed over"):
+        with pytest.warns(RuntimeWarning, match="skipped"):
             assert index.current.fingerprint == fingerprint
 
 
@@ -894,7 +894,7 @@ def test_a_damaged_checkpoint_is_passed_over_after_rows_were_purged(folder):
     connection.execute("UPDATE checkpoint SET state = zeroblob(9) WHERE through = 899")
     connection.commit()
     connection.close()
-    with mihash.OnlineIndex.open(folder) as index, pytest.warns(RuntimeWarning, match="row 899 is passed over"):
+    with mihash.OnlineIndex.open(folder) as index, pytest.warns(RuntimeWarning, match="row 899 is skipped"):
         assert index.current.fingerprint == fingerprint
 
 
@@ -1044,7 +1044,7 @@ def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(fol
     for state in damage.values(folder, "checkpoint", "state"):
         damage.replace(folder, "checkpoint", "state", state, b"damaged")
     with mihash.OnlineIndex.open(folder) as index:
-        with pytest.warns(RuntimeWarning, match="passed over"):
+        with pytest.warns(RuntimeWarning, match="skipped"):
             index.catch_up()
         assert index.current.fingerprint == fingerprint
         assert [row["number"] for row in index.history()] == [row["number"] for row in before]
@@ -1134,7 +1134,7 @@ def test_open_makes_an_index_and_comes_back_to_it(folder):
     for name, value in others.items():
         with pytest.raises(InvalidInput, match=f"was created with {name}="):
             mihash.open(folder, **{name: value})
-    with pytest.raises(InvalidInput, match="was created with parameters="):
+    with pytest.raises(InvalidInput, match=r"was created with learner=.*HMOH"):
         mihash.open(folder, learner=online.HMOH(16, lr=0.25))
     with pytest.raises(InvalidInput, match=r"write trigger=TriggerUpdate\(theta, interval\)"):
         mihash.open(folder, theta=0.1)
@@ -1168,3 +1168,42 @@ def test_create_has_few_parameters_and_names_those_that_have_gone(folder):
     with mihash.open(folder, n_bits=8) as index, pytest.raises(AttributeError, match="catch_up"):
         index.learn()
     assert not folder.with_name("other").exists()
+
+
+def test_a_refused_add_leaves_no_class_names(folder):
+    X, _ = stream(10)
+    with mihash.open(folder, n_bits=16) as index:
+        with pytest.raises(DuplicateKey):
+            index.add(X[:2], ["a", "b"], keys=["k", "k"])
+        index.add(X[:2], [0, 7])
+        assert index.get(1).label == 7
+
+
+def test_a_mapping_is_opened_with_itself_alone(folder):
+    X, _ = stream(400)
+    first, other = (
+        mihash.mapping.LinearMapping(np.random.default_rng(i).standard_normal((8, 16))) for i in (0, 1)
+    )
+    mihash.open(folder, learner=first).close()
+    with mihash.open(folder, learner=first) as index:
+        index.add(X)
+        index.wait()
+    mihash.open(folder, learner=first).close()
+    with pytest.raises(InvalidInput, match="then call `offer`"):
+        mihash.open(folder, learner=other)
+
+
+def test_the_default_learner_may_be_given_as_an_object(folder):
+    mihash.open(folder, n_bits=32).close()
+    mihash.open(folder, learner=online.MIHash(32)).close()
+    with pytest.raises(InvalidInput, match="was created with learner="):
+        mihash.open(folder, learner=online.MIHash(32, learning_rate=0.5))
+
+
+@pytest.mark.parametrize("rescore", [-5, 2.5, "5"])
+def test_rescore_is_checked_with_a_key_too(folder, rescore):
+    X, _ = stream(300)
+    with mihash.open(folder, n_bits=16) as index:
+        index.add(X)
+        with pytest.raises(InvalidInput, match="`rescore` must be"):
+            index.search(key=3, rescore=rescore)

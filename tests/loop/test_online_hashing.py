@@ -419,7 +419,7 @@ def test_a_learner_may_force_updates_at_its_start(trigger, updates):
             start += size
         assert system.updates == updates
         assert [check.seen for check in system.history()][:3] == [0, 50, 100]
-        assert "asks for it" in system.history()[1].reason
+        assert "first blocks" in system.history()[1].reason
 
 
 class EagerAndStill(Eager):
@@ -598,3 +598,12 @@ def test_a_copy_is_independent():
     assert twin.seen == 500
     twin.feed(X[500:], y[500:])
     assert twin.current == system.current
+
+
+def test_a_loop_that_was_not_fed_is_saved_as_it_is(tmp_path):
+    system = loop()
+    system.table.add(X[:50])
+    system.save(tmp_path / "loop")
+    again = mihash.OnlineHashing.load(tmp_path / "loop")
+    assert again.updates == system.updates == 1
+    assert [check.number for check in again.history()] == [check.number for check in system.history()]

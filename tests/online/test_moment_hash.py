@@ -165,3 +165,31 @@ def test_more_classes_than_columns_are_learned_from(monkeypatch):
     hyperplanes = mihash.online.LSH(16)
     hyperplanes.start(16)
     assert retrieval(mapping, X, y) > retrieval(hyperplanes.mapping, X, y) + 0.1
+
+
+@pytest.mark.parametrize("memory", [100, 150, 210])
+def test_a_short_memory_does_not_diverge(memory):
+    X, y = clusters(4000, d=16, n_classes=4, seed=10)
+    mapping = learned(MomentHash(16, memory=memory), X, y, size=200)
+    assert np.abs(mapping.arrays()["weights"]).max() < 1e3
+    assert retrieval(mapping, X, y) > 0.8
+
+
+@pytest.mark.parametrize("size", [1e4, 1e8])
+@pytest.mark.parametrize("labels", [True, False])
+def test_an_outlier_in_the_first_block_does_not_decide_what_is_learned(size, labels):
+    X, y = clusters(3000, d=16, n_classes=6, seed=11)
+    poisoned = X.copy()
+    poisoned[5] = size
+    scores = [
+        retrieval(learned(MomentHash(24), each, y if labels else None), X[:1000], y[:1000])
+        for each in (X, poisoned)
+    ]
+    assert scores[1] > scores[0] - 0.1, scores
+
+
+def test_a_small_sample_is_enough_for_information_steps():
+    X, y = clusters(2000, d=16, n_classes=4, seed=12)
+    learner = MomentHash(16)
+    learned(learner, X, y, size=30)
+    assert learner.learned()["planes"]["k"] > 0

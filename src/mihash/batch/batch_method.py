@@ -53,7 +53,7 @@ class BatchMethod(ABC):
             raise InvalidInput(
                 f"{type(self).__name__} learns from neighbours and others: give `y` with the examples."
             )
-        labels: Labels | None = None if y is None else validation.labels("y", y, len(vectors))
+        labels: Labels | None = None if y is None else validation.labels("y", y, len(vectors), names=True)
         refusal = self.refusal(vectors, labels)
         if refusal is not None:
             raise InvalidInput(refusal)

@@ -146,6 +146,7 @@ def _answers(
                 "keys": keys.tolist(),
                 "distances": distances.tolist(),
                 "version": hits.version,
+                "measure": hits.measure,
             }
             if hits.missing:
                 answer["missing_shards"] = list(hits.missing)

@@ -99,6 +99,10 @@ class IndexControl:
                 raise NotReady("The dimension is not known yet: add vectors first.")
             return loop.current
 
+    def _first_mapping(self) -> HashMapping | None:
+        """Return the mapping that an index without a learner of its own has now; None before it has one."""
+        return self._table.mapping if self.read_only or self.version is not None else self._ready().learner.mapping
+
     def catch_up(self, n: int | None = None) -> int:
         """Learn from rows that are stored and not learned from yet, the oldest first; return how many are left.
 
@@ -145,7 +149,7 @@ class IndexControl:
         """Give an index that was created with a mapping as its learner another mapping.
 
         The trigger compares both on the sample of the loop. Where it says yes, codes are made in the background;
-        where it says no, the table stays, and the trigger looks at the mapping again with the rows to come.
+        where it says no, the table stays, and later checks compare it again.
 
         Parameters
         ----------
@@ -301,7 +305,7 @@ class IndexControl:
             self._unwritten = error
 
     def _set_paused(self, paused: bool) -> None:
-        """Take over a pause, or its end, once that is committed."""
+        """Apply a committed pause or resume."""
         self._table.settled(paused=int(paused))
         if paused:
             self._builder.pause()

@@ -1,6 +1,6 @@
 """The history of an index on the disk: its decisions, its checkpoints, and the loop that they lead to.
 
-The rows are the truth; the state of the loop is a function of them. A checkpoint is only a place to begin from:
+The rows are the truth; the state of the loop is a function of them. A checkpoint only shortens the replay:
 the newest one is read, and the rows after it are learned from once more.
 """
 
@@ -77,7 +77,7 @@ class History:
 
     @property
     def _through(self) -> int:
-        """The last row that was learned from, or needs not be."""
+        """The last row that no replay has to learn."""
         assert self._loop is not None
         return self._loop.queue.through if self._loop.queue.later else self._table.last
 
@@ -130,7 +130,7 @@ class History:
         return check
 
     def restart(self, connection: sqlite3.Connection) -> None:
-        """Learn anew, from the rows to come, where learning has stopped; store a checkpoint."""
+        """Start a new learner, which learns from later rows, where learning has stopped; store a checkpoint."""
         fresh = self._options.make_loop()
         fresh.succeed(self.loop)
         self._loop = fresh
@@ -239,9 +239,7 @@ class History:
                     raise CorruptStore("It was taken at another row.")
                 loop.restore(found)
             except MIHashError as error:
-                warnings.warn(
-                    f"The checkpoint at row {through} is passed over: {error}", RuntimeWarning, stacklevel=4
-                )
+                warnings.warn(f"The checkpoint at row {through} is skipped: {error}", RuntimeWarning, stacklevel=4)
                 continue
             loop.queue.through = self._checkpointed = through
             return loop

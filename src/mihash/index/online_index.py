@@ -80,15 +80,15 @@ class OnlineIndex(IndexControl):
         Parameters
         ----------
         path
-            The folder; it is made where it is not there.
+            The folder; created if it does not exist.
         n_bits
             The code length; by default that of the learner, or 64.
         learner
-            An online hashing method, as an object such as ``mihash.online.MIHash(64, lr=0.5)`` or by name: mihash
-            (the default), hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh; or refit, which fits a batch method at
-            intervals (docs/choosing.md). A hash mapping that was learned elsewhere, by a method of `mihash.batch`
-            or as a network of `mihash.deep`, is used as it is: the index then learns nothing, features are not
-            normalised, and `offer` gives it other mappings.
+            An online hashing method, as an object such as ``mihash.online.HMOH(64, lr=0.5)`` or by name: mihash
+            (the default), momenthash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh; or refit, which fits a
+            batch method at intervals (docs/choosing.md). A hash mapping that was learned elsewhere, by a method of
+            `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns nothing,
+            features are not normalised, and `offer` gives it other mappings.
         trigger
             When to rehash: a `TriggerUpdate` or `FixedRate`, or the name of one. By default every 100 examples, if
             that gains 2 % of the quality that the table has: measured to cost about 1 % of mAP for a tenth of the
@@ -139,6 +139,8 @@ class OnlineIndex(IndexControl):
             return cls.create(path, **options)
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
         try:
+            if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._first_mapping():
+                raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)
         except BaseException:
             index.close()
@@ -204,7 +206,7 @@ class OnlineIndex(IndexControl):
         return item._replace(label=names[item.label]) if names and item.label is not None else item
 
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Tell of each key whether it is stored."""
+        """Return for each key whether it is stored."""
         return self._table.contains(keys)
 
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
@@ -272,7 +274,7 @@ class OnlineIndex(IndexControl):
         options: dict[str, Any] = {"where": where, "radius": radius, "method": method, "n_threads": n_threads}
         if key is None:
             return self._table.search(X, k, rescore=rescore, **options)  # type: ignore[arg-type]
-        k = validation.integer("k", k, minimum=1)
+        k, rescore = validation.integer("k", k, minimum=1), validation.integer("rescore", rescore, minimum=0)
         query = self._table.get(key).vector
         hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
         others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
@@ -331,7 +333,7 @@ class OnlineIndex(IndexControl):
         )
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
-        """Return the decisions that are written down, with what became of the versions that they led to.
+        """Return the stored decisions, each with the status of its version.
 
         After a crash, `catch_up` or the next change makes the decisions since the last accepted mapping again.
 

@@ -24,7 +24,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 _FORMER = {  # arguments of `create` and `open` that have gone, and what to write instead
     "theta": "trigger=TriggerUpdate(theta, interval)",
     "interval": "trigger=TriggerUpdate(theta, interval)",
-    "parameters": "a learner object, such as learner=mihash.online.MIHash(64, lr=0.5)",
+    "parameters": "a learner object, such as learner=mihash.online.MIHash(64, learning_rate=0.5)",
     "mapping": "learner=mapping",
     "table": "cluster=Cluster(...)",
     "shards": "cluster=Cluster(shards=...)",
@@ -36,7 +36,7 @@ _FORMER = {  # arguments of `create` and `open` that have gone, and what to writ
 
 
 def names_former(call: Call) -> Call:
-    """Have a call say what to write in place of arguments that have gone."""
+    """Raise an error that names the replacement of a removed argument."""
 
     @wraps(call)
     def checked(*args: Any, **options: Any) -> Any:
@@ -153,8 +153,9 @@ class Options:
         asked = Options.chosen(n_bits, learner, trigger, **({"seed": self.seed} | others))
         given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | others
         names = [name for name, value in given.items() if value is not None]
-        names += ["parameters"] * isinstance(learner, OnlineLearner)
         pairs = {name: (getattr(self, name), getattr(asked, name)) for name in names}
+        if isinstance(learner, OnlineLearner):
+            pairs["learner"] = (repr(self.make_learner()), repr(asked.make_learner()))
         if dtype[1] is not None:
             pairs["dtype"] = dtype
         for name, (was, wanted) in pairs.items():

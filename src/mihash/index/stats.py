@@ -34,7 +34,8 @@ class Stats(Record):
     warning
         A sentence where codes hardly tell items apart; else None.
     codes_sampled, codes_distinct, bit_entropy
-        On so many rows, so many distinct codes; the mean entropy of a bit, at most 1. None before the first row.
+        Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
+        row.
     shards
         The state of each shard of an index on Ray; else empty.
     """

@@ -21,8 +21,8 @@ class Check(Record):
     number
         Which decision it is, from 0; the first mapping is number 0. A version has the number of its decision.
     kind
-        Who decided: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"`` (a call of `rehash`), or
-        ``"offer"`` (the trigger, about a mapping that was learned elsewhere).
+        What led to the decision: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"`` (a call of
+        `rehash`), or ``"offer"`` (the trigger, about a mapping that was learned elsewhere).
     seen
         After how many examples.
     accepted
@@ -87,7 +87,7 @@ def decide(
     with one_thread():  # which examples are neighbours must not depend on other threads
         moved = mapping.distance(snapshot) >= UNMOVED
         if forced and moved:
-            return Decision(True, nan, "the learner asks for it at its start")
+            return Decision(True, nan, "the learner updates the table after each of its first blocks")
         return trigger.judge(
             moved,
             len(reservoir),

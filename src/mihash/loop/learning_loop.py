@@ -81,7 +81,7 @@ class Loop:
         are so many, they wait. None: features are used as they are.
     raises
         Whether an error of the learner is raised. Otherwise it stops the learning, and nothing else: ``failure``
-        says why, the accepted mapping stays, and `succeed` begins anew.
+        says why, the accepted mapping stays, and `succeed` starts a new learner.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Loop:
         return vectors, labels
 
     def check_labels(self, labels: Labels) -> None:
-        """Raise where checked labels, or their absence, do not go with those before, or with the learner."""
+        """Raise where checked labels, or their absence, do not match the earlier labels or the learner."""
         if len(self.reservoir):
             same_kind("y", labels, self.reservoir.y)
         if self.queue.first is not None:
@@ -192,7 +192,7 @@ class Loop:
             self.start(self.queue.first.vectors.shape[1], notify)
         self.queue.take(n)
         if self.failure is not None:
-            self.queue.drop(self.queue.due)
+            self._stop(self.failure)
             return
         if self.metric is not None and self.normalization is None and self.queue.due >= N_EXAMPLES:
             self._normalize(notify)
@@ -273,7 +273,7 @@ class Loop:
             raise NotReady("There is nothing to compare on: add vectors first.")
         self.learner.give(mapping)
         if force:
-            return self.request("it was given, and asked for", notify)
+            return self.request("requested by offer(force=True)", notify)
         current, reservoir = self._at(self._n_ready())
         return self._decided("offer", self.seen, self._ask(current, reservoir), current, notify)
 

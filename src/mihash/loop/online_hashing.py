@@ -186,13 +186,14 @@ class OnlineHashing:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a file: learner, reservoir, trigger, table, and examples that wait.
 
-        Loaded again, the loop goes on to the same bits as if it had not stopped.
+        A loaded loop learns the same bits as one that never stopped.
         """
         table = getattr(self.table, "state", None)
         if table is None:
             raise InvalidInput(
                 f"A {type(self.table).__name__} keeps its own state and is not saved with the loop."
             )
+        self._start_from_table()
         kind = None if self.trigger is None else type(self.trigger).__name__
         if kind is not None and kind not in _TRIGGERS:
             raise InvalidInput(f"Only {', '.join(_TRIGGERS)} can be saved; the trigger is a {kind}.")
@@ -207,7 +208,7 @@ class OnlineHashing:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], learner: OnlineLearner | None = None) -> Self:
-        """Return the loop that `save` wrote; a learner of one's own class is given as a fresh one."""
+        """Return the loop that `save` wrote; for your own learner class, pass a fresh instance as `learner`."""
         state = saved.read(path)
         try:
             return cls._from_state(state, learner)

@@ -84,7 +84,8 @@ class MomentHash(OnlineLearner):
     """Learn linear hash functions by mutual information on a basis from streaming moments.
 
     Works with class labels, whose classes need not be known in advance, with multi-labels, and without labels
-    (neighbours are then the nearest 1 % of the sample).
+    (neighbours are then the nearest 1 % of the sample). The first 512 classes shape the basis; later ones only
+    define neighbours.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ class MomentHash(OnlineLearner):
         With labels, after how many examples an old one counts 1/e in the moments; None for ever. Without labels
         nothing is forgotten.
     rate
-        The step size of M; None for 4 with labels (times the root of a tenth of the classes) and 0 without.
+        The step size of M, times the root of a tenth of the classes; None for 4 with labels and 0 without.
     correction
         The step size of D; None for 0.1 with labels and 10 without.
     seed
@@ -164,7 +165,7 @@ class MomentHash(OnlineLearner):
         if (
             self._basis is not None
             and self._planes is not None
-            and len(reservoir) >= _FEWEST
+            and len(reservoir) >= min(_FEWEST, reservoir.size)
             and self._takes_steps()
         ):
             n_steps = int(np.clip(round(_EARLY_STEPS / max(self._since, 1)), 1, _MOST_STEPS))
@@ -196,7 +197,7 @@ class MomentHash(OnlineLearner):
     def _indicators(self, y: NDArray[Any] | None) -> Matrix | None:
         """Return the classes of a block as a 0/1 matrix; a class gets a column when it is first seen.
 
-        After 512 classes, others get none: they count as neighbours and others, and not in the basis.
+        After 512 classes, later ones get no column: they define neighbours, but do not shape the basis.
         """
         if y is None:
             return None
@@ -237,7 +238,7 @@ class MomentHash(OnlineLearner):
         k = planes.k + 1
         weight = 4 / (k + 3)
         if self._labelled and self.memory is not None:
-            weight = max(weight, 4 * self.block_size / self.memory)
+            weight = min(1.0, max(weight, 4 * self.block_size / self.memory))
         w = np.float32(weight)
         mean_m = M if k == 1 else planes.mean_m + w * (M - planes.mean_m)
         mean_d = D if k == 1 else planes.mean_d + w * (D - planes.mean_d)

@@ -19,7 +19,7 @@ _FAR = 10.0  # times the usual distance from the centre: a row farther away is s
 class Moments:
     """Discounted sums over a stream of rows (n, d) and of their classes (n, c) as a 0/1 matrix.
 
-    Sums are taken about the mean of the first block, so that a large mean costs no precision. A row that is more
+    Sums are taken about the median of the first block, so that a large mean costs no precision. A row that is more
     than 10 times as far from it as usual is shortened: one outlier must not outweigh everything else.
 
     Parameters
@@ -27,7 +27,7 @@ class Moments:
     n_features
         The dimension d.
     memory
-        After so many rows an old one counts 1/e; None for ever.
+        A row's weight falls to 1/e after this many rows; None: never.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Moments:
         found = type(self).__new__(type(self))
         found.memory = self.memory
         kept = np.float32(1.0 if self.memory is None else np.exp(-len(X) / self.memory))
-        centre = X.mean(axis=0, dtype=np.float64).astype(np.float32) if self._centre is None else self._centre
+        centre = np.median(X, axis=0).astype(np.float32) if self._centre is None else self._centre
         Z = self._shortened(X - centre)
         found._centre = centre
         found.n = self.n * float(kept) + len(X)

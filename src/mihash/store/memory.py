@@ -91,11 +91,12 @@ class MemoryTable:
         return as_codes(self._coded(), self._bits()).copy()
 
     def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> None:
-        """Store items under unique keys (integers or strings); by default the key is the running number."""
+        """Store items under unique keys (integers or strings); by default running numbers, above those taken."""
         if self._from_codes:
             raise NotReady("A table made from codes holds no vectors: make a new one with `from_codes`.")
+        X, _, single = validation.as_rows("X", X)
         vectors = validation.features("X", X, self.n_features)
-        new_keys = self._new_keys(keys, len(vectors))
+        new_keys = self._new_keys([keys] if single and isinstance(keys, str | int) else keys, len(vectors))
         if self._X is None:
             self._X = np.empty((0, vectors.shape[1]), dtype=np.float32)
         self._X = appended(self._X, self._n, vectors)
@@ -192,9 +193,10 @@ class MemoryTable:
 
     def _new_keys(self, keys: ArrayLike | None, n: int) -> NDArray[Any]:
         if keys is None:
-            fresh = np.arange(self._n, self._n + n, dtype=np.int64)
             if self._known is None:
-                return fresh
+                return np.arange(self._n, self._n + n, dtype=np.int64)
+            first = max(self._n, 1 + max((key for key in self._known if not isinstance(key, str)), default=-1))
+            fresh = np.arange(first, first + n, dtype=np.int64)
         else:
             fresh = key_array(as_keys(keys, n))
         known = set(self._keys[: self._n].tolist()) if self._known is None else self._known

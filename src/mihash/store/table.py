@@ -332,7 +332,7 @@ class Table(ABC):
         return self._item(wanted[0])
 
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Tell of each key whether it is stored."""
+        """Return for each key whether it is stored."""
         ids, _ = self.lookup(as_keys(keys), False)
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
