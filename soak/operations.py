@@ -165,6 +165,7 @@ def run(what: Operation, index: OnlineIndex, folder: Path) -> OnlineIndex:
 
 
 def _rollback(index: OnlineIndex, what: Operation) -> None:
+    index.catch_up()  # after a crash, the newest decisions are made again
     index.rollback(what.version([each["number"] for each in index.history() if each["accepted"]]))
 
 
