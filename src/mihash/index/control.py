@@ -116,6 +116,7 @@ class IndexControl:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import tempfile, mihash
         >>> folder = tempfile.TemporaryDirectory()
         >>> X = np.random.default_rng(0).standard_normal((1000, 16))

@@ -192,7 +192,7 @@ class Loop:
             self.start(self.queue.first.vectors.shape[1], notify)
         self.queue.take(n)
         if self.failure is not None:
-            self._stop(self.failure)
+            self.queue.drop(self.queue.due)
             return
         if self.metric is not None and self.normalization is None and self.queue.due >= N_EXAMPLES:
             self._normalize(notify)
