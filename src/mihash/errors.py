@@ -94,7 +94,7 @@ class CorruptStore(StoreError):
 
 
 class DeadlineExceeded(StoreError):
-    """Reading took longer than whoever asked may wait, and was stopped; nothing was changed."""
+    """The read passed its deadline and was stopped; nothing was changed."""
 
 
 class PartialFailure(StoreError):

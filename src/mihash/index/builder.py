@@ -25,7 +25,7 @@ class Builder:
     error
         The error of the last build, None where it succeeded.
     building
-        A lock that is held while codes are made; whoever holds it keeps the rows as they are.
+        A lock that is held while codes are made; no row is purged while it is held.
     """
 
     def __init__(self, table: Table, paused: bool = False) -> None:

@@ -168,9 +168,9 @@ class History:
         self._checkpointed = through
 
     def forget(self) -> None:
-        """Read the loop again from the disk at the next need, with the rows that waited.
+        """Discard the loop; the next use reads it, and the waiting rows, from the disk.
 
-        Decisions that were not stored are lost: a replay makes them again, but for those of a call that failed.
+        Decisions that were not stored are lost: a replay makes them again, except those of the call that failed.
         """
         with self._lock:
             self._loop = self.seen = None

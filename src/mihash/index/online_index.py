@@ -91,8 +91,8 @@ class OnlineIndex(IndexControl):
             features are not normalised, and `offer` gives it other mappings.
         trigger
             When to rehash: a `TriggerUpdate` or `FixedRate`, or the name of one. By default every 100 examples, if
-            that gains 2 % of the quality that the table has: measured to cost about 1 % of mAP for a tenth of the
-            updates.
+            that gains 2 % of the quality that the table has: in our measurements, a tenth of the updates for
+            about 1 % less mAP.
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
         normalize
@@ -167,8 +167,8 @@ class OnlineIndex(IndexControl):
             Feature vectors (n, d), or one vector (d,).
         y
             Class labels (n,), integers or strings, or a 0/1 matrix (n, classes). Whether the first examples have
-            labels decides who is a neighbour in this index: those of one class, or those that are near. An index
-            with labels stores and finds rows without, and does not learn from them.
+            labels decides how neighbours are defined: same class, or small distance. An index with labels stores
+            and finds rows without, and does not learn from them.
         keys
             Strings or whole numbers, unique; by default the running number of the row, from 0.
         metadata
@@ -251,7 +251,7 @@ class OnlineIndex(IndexControl):
         radius
             In place of the k nearest, all items at most so many bits away: lists with one array for each query.
         rescore
-            How many nearest codes are looked up and ordered anew by the distance of their vectors; 0 for none.
+            How many of the nearest codes to rank again by the distance of their vectors; 0 for none.
         method
             ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
             for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.

@@ -148,6 +148,11 @@ class OnlineHashing:
         y
             Class labels (n,) as integers or strings, a 0/1 matrix (n, classes), or None; one label for one vector.
             The kind of the first labels is the kind of all.
+
+        Notes
+        -----
+        If the learner or the trigger raises an error, rows that were not learned from wait, and the next call
+        continues with them: do not feed them again.
         """
         rows, targets, _ = validation.as_rows("X", X, y)
         vectors, labels = self._loop.check(rows, self._names.codes(targets), self.table.n_features)
