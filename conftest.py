@@ -10,10 +10,10 @@ NEEDS = {
     "docs/deep.md": "torch",
     "docs/export.md": "faiss",
     "src/mihash/deep": "torch",
-    "src/mihash/export/faiss.py": "faiss",
+    "src/mihash/io/export/faiss_index.py": "faiss",
     "tests/store/cluster": "ray",
     "tests/deep": "torch",
-    "tests/paper/test_setting2.py": "torch",
+    "tests/paper/test_training.py": "torch",
 }
 
 
