@@ -39,11 +39,15 @@ def normalized_kernel():
 
 
 def module():
-    deep = pytest.importorskip("mihash.deep")
+    from mihash import deep
+
     return deep.ModuleMapping(deep.build_network("resnet", 8, width=2, seed=5), (3, 8, 8))
 
 
-KINDS = (linear, kernel, forest, network, normalized_linear, normalized_kernel, module)
+KINDS = (
+    *(linear, kernel, forest, network, normalized_linear, normalized_kernel),
+    pytest.param(module, marks=pytest.mark.needs("torch")),
+)
 
 
 @pytest.mark.parametrize("make", KINDS)
