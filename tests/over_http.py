@@ -47,7 +47,7 @@ class Caller:
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def __call__(self, method, address, body=None, kind="application/json", headers=None):
-        connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=30)
+        connection = http.client.HTTPConnection(self.place.hostname, self.place.port, timeout=120)
         sent = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         about = self.headers | ({} if body is None or kind is None else {"Content-Type": kind}) | (headers or {})
         try:
