@@ -8,9 +8,10 @@ little-endian buffers, and 32 bytes of BLAKE2b over all before them.
 import hashlib
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +79,31 @@ def write(path: str | os.PathLike[str], state: State) -> None:
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Replace a file atomically: write a temporary file beside it, fsync it, and rename it."""
+    """Replace the contents of a file atomically."""
+    with replacing(target) as file:
+        file.write(data)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of another at the end: written beside it, fsynced, and renamed.
+
+    After an error, or a crash, the old file is there as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(f"{folder}/a.bin") as file:
+    ...         n_bytes = file.write(b"abc")
+    ...     Path(folder, "a.bin").read_bytes()
+    b'abc'
+    """
+    target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(target)

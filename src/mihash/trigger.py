@@ -19,6 +19,7 @@ from .errors import InvalidInput, UnknownName
 from .information import quality
 from .mapping import HashMapping
 from .neighbors import Neighborhood, WithinDistance, label_neighborhood, within_fraction
+from .state import State
 
 Encoder = HashMapping | Callable[[NDArray[np.float32]], ArrayLike]
 Measure = Callable[[], tuple[float, float]]
@@ -184,6 +185,22 @@ class FixedRate(Trigger):
 
 
 TRIGGERS: dict[str, type[Trigger]] = {"TriggerUpdate": TriggerUpdate, "FixedRate": FixedRate}
+
+
+def trigger_state(trigger: Trigger) -> State:
+    """Return a trigger as plain values.
+
+    Examples
+    --------
+    >>> trigger_state(FixedRate(50)), trigger_from_state({"kind": "FixedRate", "interval": 50})
+    ({'kind': 'FixedRate', 'interval': 50}, FixedRate(interval=50))
+    """
+    return {"kind": type(as_trigger(trigger)).__name__, **vars(trigger)}
+
+
+def trigger_from_state(state: State) -> Trigger:
+    """Return the trigger that `trigger_state` described."""
+    return TRIGGERS[state["kind"]](**{name: value for name, value in state.items() if name != "kind"})
 
 
 def as_trigger(trigger: "str | Trigger") -> Trigger:

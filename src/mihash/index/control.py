@@ -99,7 +99,7 @@ class IndexControl:
                 raise NotReady("The dimension is not known yet: add vectors first.")
             return loop.current
 
-    def _first_mapping(self) -> HashMapping | None:
+    def _external_mapping(self) -> HashMapping | None:
         """Return the mapping that an index without a learner of its own has now; None before it has one."""
         return self._table.mapping if self.read_only or self.version is not None else self._ready().learner.mapping
 

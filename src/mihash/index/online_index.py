@@ -139,7 +139,7 @@ class OnlineIndex(IndexControl):
             return cls.create(path, **options)
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
         try:
-            if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._first_mapping():
+            if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)
         except BaseException:
@@ -269,11 +269,11 @@ class OnlineIndex(IndexControl):
         ([3], [2, 4], 'euclidean')
         >>> folder.cleanup()
         """
-        if (X is None) == (key is None):
-            raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
         options: dict[str, Any] = {"where": where, "radius": radius, "method": method, "n_threads": n_threads}
-        if key is None:
-            return self._table.search(X, k, rescore=rescore, **options)  # type: ignore[arg-type]
+        if X is not None and key is None:
+            return self._table.search(X, k, rescore=rescore, **options)
+        if X is not None or key is None:
+            raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
         k, rescore = validation.integer("k", k, minimum=1), validation.integer("rescore", rescore, minimum=0)
         query = self._table.get(key).vector
         hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
@@ -426,8 +426,8 @@ class OnlineIndex(IndexControl):
             return "OnlineIndex(closed)"
         return f"OnlineIndex({len(self)} items, {self._options.learner}, version {self.version})"
 
-    def learn(self, n: int | None = None) -> int:  # noqa: ARG002
-        """Name the method that has taken its place."""
+    def learn(self, *_: Any) -> int:
+        """Raise an error that names `catch_up`."""
         raise Renamed("OnlineIndex.learn", "OnlineIndex.catch_up")
 
 

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput
@@ -12,14 +12,15 @@ from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner, learner_class
 from ..reservoir import Reservoir
-from ..trigger import TRIGGERS, Trigger, TriggerUpdate, as_trigger
+from ..trigger import Trigger, TriggerUpdate, as_trigger, trigger_from_state, trigger_state
 
 METRICS = ("euclidean", "cosine")
 RELATIVE_THETA = 0.02
 _N_BITS = 64
 
 
-Call = TypeVar("Call", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _FORMER = {  # arguments of `create` and `open` that have gone, and what to write instead
     "theta": "trigger=TriggerUpdate(theta, interval)",
@@ -35,17 +36,22 @@ _FORMER = {  # arguments of `create` and `open` that have gone, and what to writ
 }
 
 
-def names_former(call: Call) -> Call:
+def names_former(call: Callable[Given, Result]) -> Callable[Given, Result]:
     """Raise an error that names the replacement of a removed argument."""
 
     @wraps(call)
-    def checked(*args: Any, **options: Any) -> Any:
+    def checked(*args: Given.args, **options: Given.kwargs) -> Result:
         for name in options:
             if name in _FORMER:
                 raise InvalidInput(f"`{name}` is not an argument any more: write {_FORMER[name]}.")
         return call(*args, **options)
 
-    return checked  # type: ignore[return-value]
+    return checked
+
+
+def default_trigger(interval: int = 100) -> TriggerUpdate:
+    """Return the trigger of an index that none was given for: 2 % of the quality that the table has."""
+    return TriggerUpdate(RELATIVE_THETA, interval, relative=True)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Options:
     learner: str = "mihash"
     metric: str = "euclidean"
     normalize: bool = True
-    trigger: Trigger = TriggerUpdate(RELATIVE_THETA, relative=True)  # noqa: RUF009 -- frozen
+    trigger: Trigger = field(default_factory=default_trigger)
     reservoir_size: int = 2000
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -204,7 +210,7 @@ class Options:
         values = {name: value for name, value in vars(self).items() if name != "trigger"}
         values |= {"theta": self.theta, "interval": self.interval}
         if self.trigger not in (TriggerUpdate(self.theta or 0.0, self.interval), default_trigger(self.interval)):
-            values["trigger"] = {"kind": type(self.trigger).__name__, **asdict(self.trigger)}  # type: ignore[call-overload]
+            values["trigger"] = trigger_state(self.trigger)
         return json.dumps(values, sort_keys=True)
 
     @classmethod
@@ -214,14 +220,9 @@ class Options:
             values = json.loads(text)
             theta, interval, rule = values.pop("theta"), values.pop("interval"), values.pop("trigger", None)
             if rule is not None:
-                trigger = TRIGGERS[rule.pop("kind")](**rule)
+                trigger = trigger_from_state(rule)
             else:
                 trigger = default_trigger(interval) if theta is None else TriggerUpdate(theta, interval)
             return cls(**values, trigger=trigger)
         except (TypeError, ValueError, KeyError) as error:
             raise CorruptStore(f"The options of the index cannot be read: {error}.") from error
-
-
-def default_trigger(interval: int = 100) -> TriggerUpdate:
-    """Return the trigger of an index that none was given for: 2 % of the quality that the table has."""
-    return TriggerUpdate(RELATIVE_THETA, interval, relative=True)

@@ -6,7 +6,6 @@ whether the table is worth recomputing. Queries are answered with the table as i
 
 import os
 from collections import deque
-from dataclasses import asdict
 from math import nan
 from typing import Any, Self
 
@@ -21,14 +20,13 @@ from ..online import OnlineLearner, learner_class
 from ..reservoir import Reservoir
 from ..store import HashTable, MemoryTable
 from ..store.question import Hits, Question
-from ..trigger import Decision, FixedRate, Trigger, TriggerUpdate
+from ..trigger import Decision, Trigger, TriggerUpdate, trigger_from_state, trigger_state
 from .decisions import Check
 from .label_names import LabelNames
 from .learning_loop import Loop
 
 State = saved.State
 _HISTORY = 100_000
-_TRIGGERS: dict[str, type[Trigger]] = {"TriggerUpdate": TriggerUpdate, "FixedRate": FixedRate}
 
 
 class OnlineHashing:
@@ -199,12 +197,9 @@ class OnlineHashing:
                 f"A {type(self.table).__name__} keeps its own state and is not saved with the loop."
             )
         self._start_from_table()
-        kind = None if self.trigger is None else type(self.trigger).__name__
-        if kind is not None and kind not in _TRIGGERS:
-            raise InvalidInput(f"Only {', '.join(_TRIGGERS)} can be saved; the trigger is a {kind}.")
         state = self._loop.state() | {
             "names": self._names.state(),
-            "trigger": None if kind is None else {"kind": kind, **asdict(self.trigger)},  # type: ignore[call-overload]
+            "trigger": None if self.trigger is None else trigger_state(self.trigger),
             "table": table(),
             "updates": self.updates,
             "history": [dict(check) for check in self._history],
@@ -232,7 +227,7 @@ class OnlineHashing:
         table = MemoryTable()
         table.restore(state["table"])
         if trigger is not None:
-            trigger = _TRIGGERS[trigger["kind"]](**{name: trigger[name] for name in trigger if name != "kind"})
+            trigger = trigger_from_state(trigger)
         system = cls(learner, trigger, learning["reservoir"]["size"], table)
         system._loop.restore(state)
         system._names.restore(state["names"])

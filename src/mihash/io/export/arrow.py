@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ... import state, validation
 from ...errors import CorruptStore, InvalidInput, MIHashError, NotReady, StoreError, UnsupportedVersion
 from ...mapping import HashMapping, mapping_from_state
+from ...state import replacing
 from ...store.keys import as_keys, key_array
-from .atomic_file import put_in_place
 from .code_rows import INTEGERS, MIXED, STRINGS, Batch, Codes, Rows, Source, opened
 
 FORMAT = 1
@@ -82,7 +82,7 @@ def to_parquet(
 def write_rows(rows: Rows, path: str | os.PathLike[str], **texts: str) -> int:
     """Write rows to a Parquet file, as `to_parquet` does, with further texts in its schema; return how many."""
     arrow = _pyarrow("Parquet files need")
-    with put_in_place(path) as file:
+    with replacing(path) as file:
         schema = _schema(arrow, rows)
         schema = schema.with_metadata(
             {**schema.metadata, **{_PREFIX + name: text for name, text in texts.items()}}

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ... import validation
 from ...errors import InvalidInput, NotReady
-from .atomic_file import put_in_place
+from ...state import replacing
 from .code_rows import INTEGERS, Batch, Source, opened
 
 _NOTHING = -1  # what FAISS answers where it has found no more
@@ -68,7 +68,7 @@ def write_faiss(source: Source, path: str | os.PathLike[str], *, ids: str = "key
     """
     faiss = _faiss()
     index = to_faiss(source, ids=ids)
-    with put_in_place(path) as file:
+    with replacing(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write))
     return int(index.ntotal)
 
