@@ -92,6 +92,11 @@ class Reservoir:
         """Who is a neighbour of whom; None until two examples without labels were seen."""
         return self._neighborhood
 
+    @property
+    def given_neighborhood(self) -> Neighborhood | None:
+        """The rule that was given in place of the usual ones; None where none was."""
+        return self._fixed
+
     def projected(self, mapping: HashMapping) -> NDArray[np.float32]:
         """Return the mapping's projections (n, b) of the kept examples.
 
@@ -124,6 +129,15 @@ class Reservoir:
         filling = t < self.size
         slots[filling] = t[filling]
         return slots
+
+    def sample_after(self, X: NDArray[np.float32], slots: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors of the sample as they will be once examples have taken their slots."""
+        sample = np.zeros((min(self.seen + len(X), self.size), X.shape[1]), dtype=np.float32)
+        if len(self):
+            sample[: len(self)] = self.X
+        kept = slots >= 0
+        sample[slots[kept]] = X[kept]
+        return sample
 
     def apply(self, X: NDArray[np.float32], y: NDArray[Any] | None, slots: NDArray[np.int64]) -> None:
         """Put examples into the slots that `plan` gave them; later ones overwrite earlier ones."""

@@ -7,7 +7,7 @@ import mihash
 import oracles_batch as oracle
 from checks import clusters
 from mihash.batch.features import leading_eigenvectors
-from mihash.batch.itq import ITQ, _quantize, _rotation
+from mihash.batch.itq import ITQ, _quantize, closest_rotation
 from mihash.errors import InvalidInput
 
 rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_the_error_is_that_of_the_mapping():
 
 def test_the_rotation_is_the_best_one():
     V, B = rng.standard_normal((50, 4)), np.sign(rng.standard_normal((50, 4)))
-    R = _rotation(V, B)
+    R = closest_rotation(V, B)
     assert pytest.approx(np.eye(4)) == R.T @ R
     least = ((B - V @ R) ** 2).sum()
     for _ in range(200):

@@ -193,3 +193,13 @@ def test_a_small_sample_is_enough_for_information_steps():
     learner = MomentHash(16)
     learned(learner, X, y, size=30)
     assert learner.learned()["planes"]["k"] > 0
+
+
+def test_a_rule_of_the_loop_says_who_is_a_neighbour():
+    X, _ = clusters(1500, d=12, seed=13)
+    found = []
+    for rule in (None, 0.5, 3.0):
+        system = mihash.OnlineHashing(MomentHash(16), mihash.FixedRate(), reservoir_size=200, neighbors=rule)
+        system.feed(X)
+        found.append(system.current.fingerprint)
+    assert len(set(found)) == 3

@@ -1,5 +1,7 @@
 """ITQ: iterative quantisation, a rotation that brings principal components close to binary codes."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -82,7 +84,7 @@ class ITQ(BatchMethod):
             progress(done, self.iterations)
             if done > 1 and self.history[-2] - error <= self.tolerance * error:
                 break
-            R = _rotation(V, B)
+            R = closest_rotation(V, B)
         return features.mapping((directions @ R).astype(np.float32))
 
 
@@ -92,7 +94,13 @@ def _quantize(rotated: Floats) -> tuple[Floats, float]:
     return B, float(np.square(B - rotated).mean())
 
 
-def _rotation(V: Floats, B: Floats) -> Floats:
-    """Return the rotation R for which V R is closest to B (the orthogonal Procrustes problem)."""
+def closest_rotation(V: NDArray[Any], B: NDArray[Any]) -> NDArray[Any]:
+    """Return the rotation R for which V R is closest to B (the orthogonal Procrustes problem).
+
+    Examples
+    --------
+    >>> closest_rotation(np.eye(2), np.array([[0.0, 1.0], [-1.0, 0.0]])).round(6).tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
     left, _, right = np.linalg.svd(V.T @ B)
     return np.asarray(left @ right)

@@ -190,10 +190,7 @@ class MIHash(OnlineLearner):
             due *= 2
         if self._space is None or self.whiten is None or after < due or after % self.block_size:
             return
-        sample = np.zeros((min(after, reservoir.size), X.shape[1]), dtype=np.float32)
-        if len(reservoir):
-            sample[: len(reservoir)] = reservoir.X
-        sample[slots[slots >= 0]] = X[slots >= 0]
+        sample = reservoir.sample_after(X, slots)
         self._space = Whitening.fit(sample, self.whiten).matched(self._space, self._W)
         self._Z_seen = -1
         share = (sample @ self._W + self._offset > 0).mean(axis=0)

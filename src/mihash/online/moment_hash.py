@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
+from ..batch.itq import closest_rotation
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
@@ -83,9 +84,9 @@ class _Planes(NamedTuple):
 class MomentHash(OnlineLearner):
     """Learn linear hash functions by mutual information on a basis from streaming moments.
 
-    Works with class labels, whose classes need not be known in advance, with multi-labels, and without labels
-    (neighbours are then the nearest 1 % of the sample). The first 512 classes shape the basis; later ones only
-    define neighbours.
+    Works with class labels, whose classes need not be known in advance, with multi-labels, and without labels:
+    neighbours are then the nearest 1 % of the sample, unless the loop was given a rule. The first 512 classes
+    shape the basis; later ones only define neighbours.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class MomentHash(OnlineLearner):
         if self._since >= self._due or self._has_grown():
             while self._due <= self._since:
                 self._due = 2 * self._due if self._due < _EVERY else self._due + self._every()
-            self._refresh(_sample_after(reservoir, X, slots))
+            self._refresh(reservoir.sample_after(X, slots))
 
     def _takes_steps(self) -> bool:
         return self._labelled or self._since <= _START or self._blocks % _LATER_BLOCKS == 0
@@ -216,12 +217,16 @@ class MomentHash(OnlineLearner):
         """Move M and D along the gradient of mutual information on the block and a draw of the sample."""
         kind, n = self._kind, len(X)
         drawn = self._drawn(reservoir, number)
-        Z = np.concatenate([X, reservoir.X[drawn]]) - basis.mean
+        rows = np.concatenate([X, reservoir.X[drawn]])
+        Z = rows - basis.mean
         n_anchors = min(len(Z), max(_ANCHORS, _PAIRS // len(Z))) if self._labelled else min(len(Z), n)
-        if y is None or reservoir.y is None:
+        rule = reservoir.given_neighborhood if y is None else reservoir.neighborhood_for(X, y)
+        if rule is None:
             near = _nearest(Z, n_anchors, n)
         else:
-            near = _related(np.concatenate([y, reservoir.y[drawn]]), n_anchors)
+            labels = None if y is None or reservoir.y is None else np.concatenate([y, reservoir.y[drawn]])
+            own = None if labels is None else labels[:n_anchors]
+            near = rule.between(rows[:n_anchors], own, rows, labels).view(np.uint8)
         W = basis.B @ planes.m + planes.d
         found = information_step(Z @ W, near, kind.slope, kind.smoothing)
         s, G = found.spread, found.gradient
@@ -231,8 +236,8 @@ class MomentHash(OnlineLearner):
             rate = kind.rate * np.sqrt(max(1.0, basis.B.shape[1] / 10))
             M = M + np.float32(rate) * mM * s
         if kind.correction:
-            rows, weight = (slice(n), len(near) / n) if self._labelled else (slice(None), 1.0)
-            mD = _MOMENTUM * mD + basis.outside @ (Z[rows].T @ G[rows]) * (s * np.float32(weight))
+            part, weight = (slice(n), len(near) / n) if self._labelled else (slice(None), 1.0)
+            mD = _MOMENTUM * mD + basis.outside @ (Z[part].T @ G[part]) * (s * np.float32(weight))
             D = D + np.float32(kind.correction) * mD * s
         M, D = M / s, D / s
         k = planes.k + 1
@@ -377,25 +382,6 @@ def _inverse(C: Matrix, ridge: float) -> Matrix:
     return inverse
 
 
-def _sample_after(reservoir: Reservoir, X: Matrix, slots: NDArray[np.int64]) -> Matrix:
-    """Return the sample as it will be once a block has taken its slots."""
-    sample = np.zeros((min(reservoir.seen + len(X), reservoir.size), X.shape[1]), dtype=np.float32)
-    if len(reservoir):
-        sample[: len(reservoir)] = reservoir.X
-    kept = slots >= 0
-    sample[slots[kept]] = X[kept]
-    return sample
-
-
-def _related(y: NDArray[Any], n_anchors: int) -> NDArray[np.uint8]:
-    """Return who shares a class with each anchor."""
-    if y.ndim == 1:
-        same: NDArray[np.bool_] = y[:n_anchors, None] == y[None]
-        return same.view(np.uint8)
-    Y = y.astype(np.float32)
-    return np.asarray(Y[:n_anchors] @ Y.T > 0).view(np.uint8)
-
-
 def _nearest(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     """Return who is as near to each anchor as the nearest 1 % of the sample: the rows after the block."""
     squares = np.einsum("ij,ij->i", Z, Z)
@@ -419,7 +405,6 @@ def _rotations(P: Matrix, b: int, seed: int) -> NDArray[np.float64]:
         V = P[:, :n]
         for _ in range(_ROTATIONS):
             signs = np.where(V @ R > 0, np.float32(1), np.float32(-1))
-            U, _, T = np.linalg.svd(V.T @ signs)
-            R = (U @ T).astype(np.float32)
+            R = closest_rotation(V, signs).astype(np.float32)
         parts.append(np.pad(R, ((0, k - n), (0, 0))))
     return np.concatenate(parts, axis=1).astype(np.float64)
