@@ -28,7 +28,7 @@ from mihash.errors import MIHashError
 
 from .configurations import shrink
 from .recorded import checkpoint_often
-from .report import console
+from .report import add_lap_arguments, console
 from .subject import Subject, Tally
 
 __all__ = ["add_arguments", "run"]
@@ -40,10 +40,7 @@ _PAGE = 4096
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, default=70, help="how often the disk is filled (70)")
-    parser.add_argument("--seed", type=int, default=0, help="what everything is drawn from (0)")
-    parser.add_argument("--each", type=int, default=15, help="how often before another index is begun (15)")
-    parser.add_argument("--lap", type=int, default=0, help="begin with the index of this number (0)")
-    parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
+    add_lap_arguments(parser, 15, "full disks")
 
 
 def run(arguments: argparse.Namespace) -> bool:

@@ -27,7 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import shim
 from .configurations import shrink
 from .recorded import checkpoint_often
-from .report import console
+from .report import add_lap_arguments, console
 from .shim import Fault
 from .subject import Subject, Tally
 
@@ -44,10 +44,7 @@ _KINDS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--faults", type=int, default=100, help="how many faults (100)")
-    parser.add_argument("--seed", type=int, default=0, help="what everything is drawn from (0)")
-    parser.add_argument("--each", type=int, default=25, help="how many faults before another index is begun (25)")
-    parser.add_argument("--lap", type=int, default=0, help="begin with the index of this number (0)")
-    parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
+    add_lap_arguments(parser, 25, "faults")
 
 
 def run(arguments: argparse.Namespace) -> bool:

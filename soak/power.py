@@ -28,7 +28,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from mihash import OnlineIndex
 from mihash.errors import StoreError
@@ -41,7 +40,7 @@ from .journal import Entry, Journal
 from .model import Model, Twin
 from .operations import FAULTY_WEIGHTS, NAMES, Operation, operation
 from .power_states import STYLES, Disk
-from .report import Failure, console, show_load
+from .report import Failure, add_lap_arguments, console, show_counts, show_load
 
 __all__ = ["add_arguments", "run"]
 
@@ -50,11 +49,8 @@ PLACES = ("create", *NAMES, "close", "between two")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--states", type=int, default=300, help="how many states of the disk (300)")
-    parser.add_argument("--seed", type=int, default=0, help="what everything is drawn from (0)")
-    parser.add_argument("--each", type=int, default=50, help="how many states of one recording (50)")
     parser.add_argument("--operations", type=int, default=25, help="how many operations in one recording (25)")
-    parser.add_argument("--lap", type=int, default=0, help="begin with the index of this number (0)")
-    parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
+    add_lap_arguments(parser, 50, "states")
 
 
 def run(arguments: argparse.Namespace) -> bool:
@@ -112,15 +108,8 @@ class Tally:
 
     def show(self, seconds: float) -> None:
         """Print a table."""
-        table = Table(title="Power losses by operation", title_justify="left", title_style="bold")
-        for column in ("operation", "states", "of them kept", "failed"):
-            table.add_column(column, justify="left" if column == "operation" else "right")
-        counters = (self.landed, self.kept, self.failures)
-        for name in PLACES:
-            table.add_row(name, *(f"{counter[name]:,}" if counter[name] else "" for counter in counters))
-        table.add_section()
-        table.add_row("all", *(f"{counter.total():,}" for counter in counters))
-        console.print(table)
+        counters = {"states": self.landed, "of them kept": self.kept, "failed": self.failures}
+        show_counts("Power losses by operation", PLACES, counters)
         styles = ", ".join(f"{name} {n}" for name, n in sorted(self.styles.items()))
         console.print(f"Un-synced writes: {styles}.", soft_wrap=True)
         console.print(

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from rich.table import Table
 
 from mihash import OnlineIndex
 from mihash.errors import InvalidInput, MIHashError
@@ -19,7 +18,7 @@ from .checks import check_backup, check_index, check_live, outcome
 from .configurations import CONFIGURATIONS
 from .model import Model, Twin
 from .operations import WEIGHTS, Operation, operation, run
-from .report import Failure, console, show_load
+from .report import Failure, console, show_counts, show_load
 
 __all__ = ["Subject", "Tally", "Trouble"]
 
@@ -89,16 +88,14 @@ class Tally:
 
     def show(self, seconds: float) -> None:
         """Print a table."""
-        table = Table(title=f"{self.what.capitalize()} by operation", title_justify="left", title_style="bold")
-        for column in ("operation", self.what, "succeeded", "named error", "and there all the same", "failed"):
-            table.add_column(column, justify="left" if column == "operation" else "right")
-        errors = self.met - self.succeeded
-        counters = (self.met, self.succeeded, errors, self.kept, self.failures)
-        for name in NAMES:
-            table.add_row(name, *(f"{counter[name]:,}" if counter[name] else "" for counter in counters))
-        table.add_section()
-        table.add_row("all", *(f"{counter.total():,}" for counter in counters))
-        console.print(table)
+        counters = {
+            self.what: self.met,
+            "succeeded": self.succeeded,
+            "named error": self.met - self.succeeded,
+            "and there all the same": self.kept,
+            "failed": self.failures,
+        }
+        show_counts(f"{self.what.capitalize()} by operation", NAMES, counters)
         kinds = ", ".join(f"{name} {n}" for name, n in sorted(self.kinds.items()))
         console.print(f"{self.what.capitalize()}: {kinds}.", soft_wrap=True)
         console.print(
