@@ -1,6 +1,6 @@
 """The losses of mihash.deep: value and gradient of a minibatch beside a whole training step.
 
-On a CUDA device where there is one, then also replayed as CUDA graphs. Needs ``pip install 'mihash[deep]'``.
+On a CUDA device where there is one. Needs ``pip install 'mihash[deep]'``.
 """
 
 import time
@@ -15,14 +15,12 @@ N_BITS, BATCH, N_CLASSES, N_STEPS = 64, 256, 10, 4
 ROUNDS = 5
 
 
-def loss_seconds(torch: Any, loss: Any, device: str, graphed: bool) -> float:
+def loss_seconds(torch: Any, loss: Any, device: str) -> float:
     """Return the seconds of a loss and its gradient on random codes, without a network."""
     generator = torch.Generator().manual_seed(0)
     codes = torch.randn(BATCH, N_BITS, generator=generator).tanh().to(device).requires_grad_()
     labels = torch.randint(0, N_CLASSES, (BATCH,), generator=generator).to(device)
     loss = loss.to(device)
-    if graphed and getattr(loss, "recordable", True):
-        torch.cuda.make_graphed_callables(loss, (codes.detach().clone().requires_grad_(), labels.clone()))
 
     def clock() -> float:
         if device == "cuda":
@@ -33,7 +31,7 @@ def loss_seconds(torch: Any, loss: Any, device: str, graphed: bool) -> float:
     return best({"loss": work}, ROUNDS)["loss"]
 
 
-def step_seconds(deep: Any, loss: Any, scale: float | None, device: str, graphed: bool) -> float:
+def step_seconds(deep: Any, loss: Any, scale: float | None, device: str) -> float:
     """Return the seconds of a training step of a residual network: of the quickest epoch after the first."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, (N_STEPS * BATCH, 3, 32, 32), dtype=np.uint8)
@@ -47,7 +45,6 @@ def step_seconds(deep: Any, loss: Any, scale: float | None, device: str, graphed
         learning_rate=0.01,
         augmentation=deep.Augmentation(),
         device=device,
-        graphed=graphed,
     )
     return min(epoch.seconds for epoch in trainer.fit(X, y)[1:]) / N_STEPS
 
@@ -68,10 +65,8 @@ def run() -> None:
     }
     rows = []
     for name, (make, scale) in makes.items():
-        for graphed in (False, True) if device == "cuda" else (False,):
-            loss = loss_seconds(torch, make(N_BITS), device, graphed)
-            step = step_seconds(deep, make(N_BITS), scale, device, graphed)
-            what = f"{name}, graphs" if graphed else name
-            rows.append((what, f"{1e3 * loss:.2f}", f"{1e3 * step:.2f}", f"{100 * loss / step:.1f} %"))
+        loss = loss_seconds(torch, make(N_BITS), device)
+        step = step_seconds(deep, make(N_BITS), scale, device)
+        rows.append((name, f"{1e3 * loss:.2f}", f"{1e3 * step:.2f}", f"{100 * loss / step:.1f} %"))
     title = f"Losses, {BATCH} codes of {N_BITS} bits, {deep.device_name(device)}: ms"
     show_grid(title, ("what", "loss", "training step", "share"), rows)

@@ -37,8 +37,6 @@ class DTSHLoss(nn.Module):
     0.4741
     """
 
-    recordable = False  # how much work there is depends on the labels
-
     def __init__(self, n_bits: int, alpha: float | None = None, lambda_: float = 1.0) -> None:
         super().__init__()
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1)

@@ -25,7 +25,6 @@ from ..state import State, read, write
 from .augmentation import Augmentation
 from .device import find_device
 from .epochs import Epoch, HeldOut
-from .graphs import recorded
 from .schedule import Schedule
 from .tensors import arrays_of, load_arrays, load_optimizer, optimizer_arrays, packed
 
@@ -58,9 +57,6 @@ class Trainer:
         The largest norm of a gradient, None for any.
     precision
         ``"bfloat16"`` runs the network under autocast; ``"auto"`` does so on a GPU.
-    graphed
-        Whether to record a step's way through the network and the loss and back as a CUDA graph: quicker where
-        launching kernels takes longer than running them. GPU only.
     device
         Where to train.
     seed
@@ -95,7 +91,6 @@ class Trainer:
         augmentation: Augmentation | None = None,
         clip: float | None = None,
         precision: str = "auto",
-        graphed: bool = False,
         device: str | torch.device = "cpu",
         seed: int = 0,
     ) -> None:
@@ -109,13 +104,10 @@ class Trainer:
         self.augmentation = augmentation
         self.clip = None if clip is None else validation.number("clip", clip, above=0)
         self.precision = validation.choice("precision", precision, PRECISIONS)
-        self.graphed = bool(graphed)
         self.seed = validation.integer("seed", seed, minimum=0)
         self.device = find_device(device)
         if self.momentum >= 1:
             raise InvalidInput(f"`momentum` must be below 1; got {momentum!r}.")
-        if self.graphed and self.device.type != "cuda":
-            raise InvalidInput("`graphed` needs a CUDA device.")
         self.network = network.to(self.device)
         if self.device.type == "cuda":
             self.network = self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -169,14 +161,13 @@ class Trainer:
         validation.integer("checkpoint_every", checkpoint_every, minimum=1)
         if place is not None and place.is_file():
             self.restore(read(place))
-        with self._recorded(images, labels):
-            while len(self.history) < self.epochs:
-                self.history.append(self._next(images, labels, measured))
-                done = len(self.history)
-                if place is not None and (done == self.epochs or done % checkpoint_every == 0):
-                    self.save(place)
-                if progress is not None:
-                    progress(done, self.epochs)
+        while len(self.history) < self.epochs:
+            self.history.append(self._next(images, labels, measured))
+            done = len(self.history)
+            if place is not None and (done == self.epochs or done % checkpoint_every == 0):
+                self.save(place)
+            if progress is not None:
+                progress(done, self.epochs)
         return list(self.history)
 
     @torch.no_grad()
@@ -243,17 +234,6 @@ class Trainer:
                 rate = self.learning_rate * self.schedule(step, self.epochs * n_batches, self.epochs)
                 total += self._step(images, rows, labels[rows], rate)
         return float(total) / n_batches, rate
-
-    def _recorded(self, images: Tensor, labels: Tensor) -> contextlib.AbstractContextManager[None]:
-        """Return the context of a training: with graphs, or without."""
-        if not self.graphed or len(self.history) >= self.epochs:
-            return contextlib.nullcontext()
-        self.network.train()
-        self.loss.train()
-        rows = torch.arange(min(self.batch_size, len(images)), device=self.device)
-        with self._seeded(0):
-            batch = self._batch(images, rows)
-        return recorded(self.network, self.loss, batch, labels[rows], self._precision() == "float32")
 
     def _batch(self, images: Tensor, rows: Tensor) -> Tensor:
         return self._plain(images[rows]) if self.augmentation is None else self.augmentation(images, rows)
