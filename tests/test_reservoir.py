@@ -41,6 +41,90 @@ def test_inclusion_is_uniform():
     assert statistic < chi2.ppf(0.999, 39)
 
 
+def chi_square(counts, expected):
+    return ((counts - expected) ** 2 / expected).sum()
+
+
+@pytest.mark.parametrize("n", [40, 60])
+def test_a_sample_with_a_memory_has_the_ages_that_it_says(n):
+    """Uniform until the memory is full; then an example survives each later one with 1 - 1 / memory."""
+    size, memory, runs = 8, 40, 3000
+    counts = np.zeros(n)
+    for seed in range(runs):
+        reservoir = mihash.Reservoir(size, seed=seed, memory=memory)
+        reservoir.add(numbers(n))
+        counts[reservoir.X.ravel().astype(int)] += 1
+    entered = np.full(n, size / memory)  # whether it was early or late: uniform after the first 40
+    survived = (1 - 1 / memory) ** np.minimum(n - 1 - np.arange(n), n - memory)
+    expected = runs * entered * survived
+    assert expected.sum() == pytest.approx(runs * size)
+    assert chi_square(counts, expected) / (1 - size / memory) < chi2.ppf(0.999, n - 1)
+
+
+def test_after_a_restart_new_examples_enter_as_into_a_short_stream():
+    size, runs = 8, 2000
+    counts, old = np.zeros(16), 0
+    for seed in range(runs):
+        reservoir = mihash.Reservoir(size, seed=seed)
+        reservoir.add(numbers(200))
+        reservoir.restart()
+        assert reservoir.seen == 200
+        reservoir.add(numbers(16) + 200)
+        kept = reservoir.origin[reservoir.origin >= 200] - 200
+        counts[kept] += 1
+        old += size - len(kept)
+    assert reservoir.seen == 216
+    expected = np.full(16, runs * size / (size + 16))
+    assert chi_square(counts, expected) < chi2.ppf(0.999, 15)
+    assert old == pytest.approx(runs * size * size / (size + 16), rel=0.05)
+
+
+def test_a_restart_before_it_is_full_changes_nothing():
+    plain, restarted = mihash.Reservoir(30), mihash.Reservoir(30)
+    for reservoir in (plain, restarted):
+        reservoir.add(numbers(20))
+    restarted.restart()
+    for reservoir in (plain, restarted):
+        reservoir.add(numbers(100))
+    assert np.array_equal(plain.origin, restarted.origin)
+
+
+@pytest.mark.identity
+def test_memory_and_restart_do_not_depend_on_chunks_and_resume():
+    whole, parts = (mihash.Reservoir(20, seed=1, memory=50) for _ in range(2))
+    for reservoir, sizes in ((whole, (300,)), (parts, (7, 93, 200))):
+        start = 0
+        for size in sizes:
+            reservoir.add(numbers(300)[start : start + size])
+            start += size
+        reservoir.restart()
+    again = mihash.Reservoir(2)
+    again.restore(state.load(state.dump(parts.state())))
+    assert again.memory == 50
+    for reservoir, sizes in ((whole, (100,)), (parts, (1, 99)), (again, (60, 40))):
+        for size in sizes:
+            reservoir.add(numbers(size) * 0)
+    assert np.array_equal(whole.origin, parts.origin)
+    assert np.array_equal(whole.origin, again.origin)
+
+
+def test_a_state_of_mihash_0_1_has_neither_memory_nor_restart():
+    first, second = mihash.Reservoir(20, seed=4), mihash.Reservoir(20, seed=4)
+    first.add(numbers(100))
+    earlier = first.state()
+    del earlier["memory"], earlier["forgotten"]
+    second.restore(earlier)
+    for reservoir in (first, second):
+        reservoir.add(numbers(100))
+    assert np.array_equal(first.origin, second.origin)
+
+
+@pytest.mark.parametrize("memory", [19, 0, -1, 2.5, "long"])
+def test_memory_is_at_least_the_size(memory):
+    with pytest.raises(InvalidInput, match="`memory` must be a whole number of at least 20"):
+        mihash.Reservoir(20, memory=memory)
+
+
 @pytest.mark.identity
 def test_chunks_and_planning_do_not_matter():
     whole, parts = mihash.Reservoir(20, seed=1), mihash.Reservoir(20, seed=1)

@@ -1,8 +1,9 @@
-"""Reservoir sampling: a uniform sample of a stream of unknown length (Sec. 3.1; Vitter 1985).
+"""Reservoir sampling: a sample of a stream of unknown length (Sec. 3.1; Vitter 1985).
 
-The sample represents p(x) in the Monte-Carlo estimate of quality (Eq. 6). The random number for the t-th example
-is a function of the seed and t alone, so the sample does not depend on the chunks of the stream, and resuming
-needs no state of a generator.
+The sample represents p(x) in the Monte-Carlo estimate of quality (Eq. 6). It is uniform over the whole stream, or
+with ``memory`` weighted towards its newest part (Aggarwal 2006, biased reservoir sampling). The random number for
+the t-th example is a function of the seed and t alone, so the sample does not depend on the chunks of the stream,
+and resuming needs no state of a generator.
 """
 
 import copy
@@ -28,7 +29,7 @@ from .state import State
 
 
 class Reservoir:
-    """A uniform sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.
+    """A sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.
 
     Examples come with class labels, with multi-labels, or without: the first ones decide. Without labels,
     neighbours are closer than the 5 % quantile of the sample's pair distances. The quantile is computed again each
@@ -40,6 +41,10 @@ class Reservoir:
         How many examples are kept, at least 2.
     seed
         Seeds the sampling; the same seed and stream give the same sample, however the stream is chunked.
+    memory
+        How many of the last examples the sample stands for, at least ``size``. The sample is uniform over the
+        first ``memory`` examples; from then on, an example that is ``a`` examples old is kept with a probability
+        proportional to (1 - 1 / memory)^a. None: uniform over the whole stream.
     neighbors
         A rule to use instead: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
 
@@ -52,10 +57,19 @@ class Reservoir:
     (array([3., 5., 7.], dtype=float32), 10)
     """
 
-    def __init__(self, size: int, seed: int = 0, neighbors: Neighborhood | float | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        seed: int = 0,
+        memory: int | None = None,
+        *,
+        neighbors: Neighborhood | float | None = None,
+    ) -> None:
         self.size = validation.integer("size", size, minimum=2)
         self.seed = validation.integer("seed", seed, minimum=0)
+        self.memory = None if memory is None else validation.integer("memory", memory, minimum=self.size)
         self.seen = 0
+        self._forgotten = 0  # examples that no longer count for the acceptance of new ones
         self._fixed = as_neighborhood(neighbors)
         self._neighborhood = self._fixed
         self._measured_at = 0
@@ -119,16 +133,37 @@ class Reservoir:
         """Return the slot of each of the next ``n`` examples, -1 where it is not kept; changes nothing.
 
         Vitter's Algorithm R: the first ``size`` examples fill the slots; example t (from 0) after them takes
-        slot j drawn uniformly from 0..t if j < size.
+        slot j drawn uniformly from 0..t if j < size. With a memory, j is drawn from at most ``memory`` numbers;
+        after `restart`, t is counted from there.
         """
         t = np.arange(self.seen, self.seen + n)
         seeds = np.random.SeedSequence(self.seed, spawn_key=(1,))  # other numbers than a learner of the same seed
         generator = np.random.Generator(np.random.PCG64(seeds).advance(self.seen))
-        slots = np.minimum((generator.random(n) * (t + 1)).astype(np.int64), t)
+        last = t - self._forgotten
+        if self.memory is not None:
+            last = np.minimum(last, self.memory - 1)
+        slots = np.minimum((generator.random(n) * (last + 1)).astype(np.int64), last)
         slots[slots >= self.size] = -1
         filling = t < self.size
         slots[filling] = t[filling]
         return slots
+
+    def restart(self) -> None:
+        """Let new examples enter as if the stream had only as many as are kept: the sample follows a change.
+
+        The kept examples stay until new ones replace them, and ``seen`` counts on.
+
+        Examples
+        --------
+        >>> import mihash
+        >>> reservoir = mihash.Reservoir(size=50)
+        >>> reservoir.add(np.zeros((5000, 1)))
+        >>> reservoir.restart()
+        >>> reservoir.add(np.ones((50, 1)))
+        >>> reservoir.seen, int(reservoir.X.sum())  # about half of the sample is new
+        (5050, 25)
+        """
+        self._forgotten = self.seen - len(self)
 
     def sample_after(self, X: NDArray[np.float32], slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors of the sample as they will be once examples have taken their slots."""
@@ -191,6 +226,8 @@ class Reservoir:
             "size": self.size,
             "seed": self.seed,
             "seen": self.seen,
+            "memory": self.memory,
+            "forgotten": self._forgotten,
             "measured_at": self._measured_at,
             "neighborhood": rule,
             "fixed": self._fixed is not None,
@@ -202,6 +239,7 @@ class Reservoir:
     def restore(self, state: State) -> None:
         """Take the state that `state` returned."""
         self.size, self.seed, self.seen = state["size"], state["seed"], state["seen"]
+        self.memory, self._forgotten = state.get("memory"), state.get("forgotten", 0)  # not in files of mihash 0.1
         self._measured_at = state["measured_at"]
         self._X = _grown(state["X"], self.size)
         self._y = _grown(state["y"], self.size)

@@ -91,7 +91,7 @@ class OnlineHashing:
         self.trigger = trigger
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
-        self._loop = Loop(learner, Reservoir(size, seed, neighbors), [trigger])
+        self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger])
         self._updates, self._version = 0, -1
         self._history: deque[Check] = deque(maxlen=_HISTORY)
         self._names = LabelNames()
