@@ -11,7 +11,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[figures]'
 	@touch $@
 
 .venv/.installed-dev: .venv/.installed
@@ -22,7 +22,7 @@ demo: .venv/.installed  ## install, then stream the shipped data through MIHash 
 	$(BIN)/mihash demo $(DEMO_ARGS)
 
 serve: .venv/.installed  ## install the service, then serve an index that feeds itself: http://127.0.0.1:8000
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[service]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[figures,service]'
 	$(BIN)/mihash serve --demo $(SERVE_ARGS)
 
 test: .venv/.installed-dev  ## install, then run every test

@@ -35,6 +35,7 @@ def demo(
     """Stream a data set through MIHash with and without the trigger; show a table and a picture of the results."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+    from ..errors import NotReady
     from ..paper.demo import draw, run_demo
 
     columns = (TextColumn("{task.description:>18}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -58,8 +59,12 @@ def demo(
     title = f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}"
     table({name: "left" if name == "update" else "right" for name in names}, rows, title)
     path = output / "mihash-demo.png"
-    draw(result, path)
-    say(f"The picture is in {path}")
+    try:
+        draw(result, path)
+    except NotReady as error:
+        typer.echo(f"mihash: no picture: {error}", err=True)
+    else:
+        say(f"The picture is in {path}")
 
 
 @command(
@@ -107,6 +112,7 @@ def reproduce(
 
     from ..errors import InvalidInput
     from ..paper.definition import definition_names, load_definition
+    from ..paper.drawing import require_matplotlib
     from ..paper.report import make_report
     from ..paper.results import check_results_folder, seeded
     from ..paper.runner import check_data, pending, run_tasks
@@ -124,6 +130,7 @@ def reproduce(
     for source in dict.fromkeys(source for definition in definitions for source in definition.sources):
         if source.file is not None:  # a bad file is refused before anything runs
             stage(str(source), scale, data, seed)
+    require_matplotlib()
     check_results_folder(results)
     results = seeded(results, seed)
     tasks = pending(definitions, results, scale, data, seed, device)

@@ -17,6 +17,7 @@ from ..online import MIHash
 from ..ranking import distance_distributions
 from ..trigger import FixedRate, TriggerUpdate
 from .datasets import Split, checkpoints, open_dataset, protocol_for
+from .drawing import new_figure
 from .learning_pass import Branch, Pass, learn_once
 
 Progress = Callable[[str, int, int], None]
@@ -111,11 +112,7 @@ def _distributions(split: Split, mapping: HashMapping) -> Distributions:
 
 def draw(demo: Demo, path: Path) -> None:
     """Draw the curves with a mark at each table update, and the distributions before and after."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(figsize=(12, 4.6), layout="constrained")
     panels = figure.subplot_mosaic([["curve", "before"], ["curve", "after"]], width_ratios=[1.5, 1])
     axes = panels["curve"]
     examples = demo.result.examples

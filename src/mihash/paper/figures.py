@@ -16,7 +16,6 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
@@ -33,6 +32,7 @@ from ..errors import InvalidInput, StoreError
 from ..online import learner_class
 from ..state import replace_file
 from .definition import Definition
+from .drawing import new_figure
 from .jobs import Job
 from .outcomes import outcomes
 from .published import dataset_title
@@ -137,8 +137,7 @@ def _curves(results: Sequence[Result], key: str) -> NDArray[np.float64]:
 def _figure(
     title: str, n_rows: int, n_columns: int, row_height: float, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    figure = Figure(figsize=(_WIDTH, row_height * n_rows + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(figsize=(_WIDTH, row_height * n_rows + 0.9), layout="constrained")
     figure.suptitle("\n".join(wrap(_plain(title), _TITLE_CHARACTERS)), fontsize=11.5, fontweight="bold")
     return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
 

@@ -13,7 +13,7 @@ from ..errors import InvalidInput, NotReady
 from ..state import replace_file
 from .claims import Verdict, judge_all, summary
 from .definition import Definition
-from .figures import draw_figure
+from .drawing import require_matplotlib
 from .scales import OWN
 from .tables import LABELS, Table, make_table
 
@@ -47,6 +47,7 @@ def make_report(definitions: Sequence[Definition], results: Path, scale: str) ->
 
     What has no results yet is said in its place. Returns the two files.
     """
+    require_matplotlib()
     sections = [_section(definition, results, scale) for definition in definitions]
     verdicts = judge_all(results, scale)
     folder = results / scale
@@ -58,6 +59,8 @@ def make_report(definitions: Sequence[Definition], results: Path, scale: str) ->
 
 
 def _section(definition: Definition, results: Path, scale: str) -> Section:
+    from .figures import draw_figure  # needs matplotlib, an extra
+
     table, figure, missing = None, None, None
     try:
         table = make_table(definition, results, scale)
