@@ -276,7 +276,7 @@ class Client:
         except _CONNECTION_ERRORS as error:
             self.close()
             raise ServiceError(
-                f"The service at {self._address} did not answer: {error or type(error).__name__}."
+                f"The service at {self._address} did not answer: {str(error) or type(error).__name__}."
             ) from error
         except BaseException:
             self.close()  # the rest of the response is still to come
