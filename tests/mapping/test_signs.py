@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
 
 import mihash
 from mihash.mapping import LinearMapping, NormalizedMapping
-from mihash.mapping.signs import LinearSigns
+from mihash.mapping.signs import LinearSigns, _length
 from oracles import ordered_bit
 
 rng = np.random.default_rng(0)
@@ -91,3 +93,12 @@ def test_rows_far_from_the_origin_keep_their_neighbours():
     far = NormalizedMapping(near.inner, np.full(16, 4096.0))  # exact in float32 up to 2^-11
     moved = (np.round(X * 2048) / 2048).astype(np.float32)
     assert np.array_equal(far.encode(moved + np.float32(4096)), near.encode(moved))
+
+
+@pytest.mark.parametrize("exponent", [-44, -38, -30, -20, -19, -15, -10, 0, 10, 15, 18, 19, 25, 38])
+def test_the_quick_length_of_a_row_is_never_too_small(exponent):
+    for d in (1, 3, 64, 4097):
+        row = (random_rows(1, d)[0].astype(np.float64) * 0.1 * 10.0**exponent).astype(np.float32)
+        true = math.sqrt(math.fsum(float(value) ** 2 for value in row))
+        assert true <= _length(row, exact=False) <= true * (1 + (d + 9) * 2.0**-23)
+        assert _length(row, exact=True) == pytest.approx(true, rel=1e-10)

@@ -61,8 +61,12 @@ class LinearSigns:
         else:
             P, added, n_terms = projections, np.zeros(b), d + 1
         share = n_terms * _UNIT_32
-        errors = (_SAFE * (share / (1 - share) + 2.0**-40), _SAFE * 4 * (d + 4) * _UNIT_64, 2 * d * _SMALLEST)
-        _encode(X, P, self._columns, self._offset, added, self._norms, self._unit, *errors, codes)
+        product_error, lost = _SAFE * (share / (1 - share) + 2.0**-40), 2 * d * _SMALLEST
+        slope, level = product_error * self._norms + lost, lost * (1 + self._norms)
+        weight = product_error * np.abs(self._offset)
+        bounds = (slope + weight, level) if self._unit else (slope, level + weight)
+        sum_error = _SAFE * 4 * (d + 4) * _UNIT_64
+        _encode(X, P, self._columns, self._offset, added, self._norms, self._unit, *bounds, sum_error, codes)
         return codes
 
     def _product(self, X: Matrix) -> NDArray[Any]:
@@ -83,6 +87,27 @@ def _dot(x, w):  # type: ignore[no-untyped-def]
     for k in range(len(x)):
         total += np.float64(x[k]) * np.float64(w[k])
     return total
+
+
+@jit_reordering
+def _squares(x):  # type: ignore[no-untyped-def]
+    total = np.float32(0)
+    for k in range(len(x)):
+        total += x[k] * x[k]
+    return total
+
+
+@jit
+def _length(x, exact):  # type: ignore[no-untyped-def]
+    """Return the length of x; where it need not be exact, a number that is at least as great and hardly greater.
+
+    In float32, a sum of squares is too small by at most its gamma; one that is near the ends of the range of
+    float32 is summed in float64.
+    """
+    total = np.float64(_squares(x))
+    if exact or not len(x) * 2.0**-100 < total < 2.0**120:
+        return np.sqrt(_dot(x, x)) * (1 + 2.0**-40)
+    return np.sqrt(total) * (1 + (len(x) + 8) * 2.0**-23)
 
 
 @jit
@@ -108,25 +133,22 @@ def _sign(x, w, offset, unit, norm, size, error):  # type: ignore[no-untyped-def
 
 
 @jit
-def _encode(X, P, columns, offset, added, norms, unit, product_error, sum_error, lost, codes):  # type: ignore[no-untyped-def]
-    """Write the signs of P + added L, each certified or found again."""
+def _encode(X, P, columns, offset, added, norms, unit, slope, level, sum_error, codes):  # type: ignore[no-untyped-def]
+    """Write the signs of P + added L, where these are certain by slope |x| + level, else found again."""
     n, n_bits = P.shape
     positive = np.zeros(codes.shape[1] * 8, dtype=np.uint8)
     words = positive.view(np.uint64)
-    sure = np.zeros(n_bits, dtype=np.uint8)
     for i in range(n):
-        size = np.sqrt(_dot(X[i], X[i])) * (1 + 2.0**-40)
+        size = _length(X[i], unit)
         scale = size if unit else 1.0
-        unsure = 0
+        n_sure = 0
         for j in range(n_bits):
             value = P[i, j] + added[j] * scale
-            bound = product_error * (size * norms[j] + abs(offset[j]) * scale) + lost * (1 + size + norms[j])
             positive[j] = value > 0
-            sure[j] = bound < abs(value) < np.inf
-            unsure += 1 - sure[j]
-        if unsure:
+            n_sure += slope[j] * size + level[j] < abs(value) < np.inf
+        if n_sure < n_bits:
             for j in range(n_bits):
-                if not sure[j]:
+                if not slope[j] * size + level[j] < abs(P[i, j] + added[j] * scale) < np.inf:
                     positive[j] = _sign(X[i], columns[j], offset[j], unit, norms[j], size, sum_error)
         for byte in range(codes.shape[1]):  # eight bytes of 0 or 1 become one byte: the product gathers their bits
             codes[i, byte] = (words[byte] * np.uint64(0x0102040810204080)) >> np.uint64(56)
