@@ -9,8 +9,9 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -28,7 +29,7 @@ _CHUNK_BYTES = 1 << 26
 _PIECE_BYTES = 1 << 20
 HELD_BYTES = 256_000_000
 
-Opener = Callable[[], IO[bytes]]
+Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 
 class _Header(NamedTuple):
@@ -199,12 +200,14 @@ def open_npz(path: Path, wanted: Columns, held_bytes: int = HELD_BYTES) -> Sourc
         raise InvalidInput(f"{path} is not a .npz archive, or is cut short. Copy or make it again.")
     with _damage_reported(str(path)), zipfile.ZipFile(path) as archive:
         members = [member for member in archive.namelist() if member.endswith(".npy")]
-    arrays = {member[:-4]: _member(path, member) for member in members}
+    arrays: dict[str, Opener] = {member[:-4]: partial(_member, path, member) for member in members}
     return ArraySource(str(path), arrays, wanted, held_bytes)
 
 
-def _member(path: Path, member: str) -> Opener:
-    return lambda: zipfile.ZipFile(path).open(member)
+@contextmanager
+def _member(path: Path, member: str) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+        yield stream
 
 
 def _other(path: Path, name: str) -> Opener:
