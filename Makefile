@@ -18,7 +18,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: .venv/.installed  ## install, then stream the shipped data through MIHash with and without the trigger
+demo: .venv/.installed  ## install, then stream the shipped data through MomentHash with and without the trigger
 	$(BIN)/mihash demo $(DEMO_ARGS)
 
 serve: .venv/.installed  ## install the service, then serve an index that feeds itself: http://127.0.0.1:8000

@@ -26,8 +26,8 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_bits
         The length of a code.
     learner
-        The method: ``"mihash"``, ``"lsh"``, ``"okh"``, ``"osh"``, ``"adapthash"``, ``"sketchhash"``, ``"hcoh"`` or
-        ``"hmoh"``.
+        The method: ``"momenthash"``, ``"mihash"``, ``"lsh"``, ``"okh"``, ``"osh"``, ``"adapthash"``,
+        ``"sketchhash"``, ``"hcoh"`` or ``"hmoh"``.
     metric
         ``"euclidean"``, or ``"cosine"`` for vectors whose length means nothing.
     normalize
@@ -68,7 +68,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_bits: int = 32,
         *,
-        learner: str = "mihash",
+        learner: str = "momenthash",
         metric: str = "euclidean",
         normalize: bool = True,
         reservoir_size: int = 1000,

@@ -41,7 +41,7 @@ def test_create_takes_every_option(mihash, tmp_path):
         (["--learner", "foo"], f"known: {', '.join(sorted(LEARNERS))}."),
         (["--metric", "foo"], "must be one of 'euclidean', 'cosine'; got 'foo'"),
         (["--dtype", "foo"], "must be one of 'float32', 'float16'; got 'foo'"),
-        (["--parameter", "foo=1"], "must be among learning_rate"),
+        (["--parameter", "foo=1"], "must be among memory"),
         (["--parameter", "foo"], "--parameter must be NAME=VALUE; got 'foo'"),
         (["--bits", "many"], "Invalid value for '--bits'"),
         (["--bits", "0"], "--bits must be a whole number"),

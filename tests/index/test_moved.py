@@ -81,8 +81,8 @@ def test_the_normalisation_is_that_of_the_stored_version(left_behind, monkeypatc
 
 def test_where_learning_comes_to_another_point_it_goes_on_behind_the_log(left_behind, monkeypatch):
     folder, history, _ = left_behind
-    monkeypatch.setattr(mihash.online.MIHash, "block_size", 70)
-    monkeypatch.setattr(mihash.online.MIHash, "forced_until", 70)  # a decision that the log does not have
+    monkeypatch.setattr(mihash.online.MomentHash, "block_size", 70)
+    monkeypatch.setattr(mihash.online.MomentHash, "forced_until", 70)  # a decision that the log does not have
     index, _ = reopened(folder)
     with index:
         assert index.history()[: len(history)] == history

@@ -133,7 +133,7 @@ def test_mappings_that_do_not_fit_are_refused(tmp_path):
         assert len(index) == 300
     with mihash.OnlineIndex.create(tmp_path / "c", n_bits=16) as index:
         index.add(X[:300])
-        with pytest.raises(InvalidInput, match="learns its mapping with mihash"):
+        with pytest.raises(InvalidInput, match="learns its mapping with momenthash"):
             index.offer(linear(0))
     with pytest.raises(NotReady, match="no mapping yet"):
         mihash.online.ExternalMapping(8).start(4)

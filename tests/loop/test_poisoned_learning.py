@@ -46,8 +46,8 @@ def test_a_row_of_no_length_stops_nothing(tmp_path, value):
 
 @pytest.fixture
 def breaking(monkeypatch):
-    """Have MIHash raise an error of a library from its 700th example on."""
-    learn = mihash.online.MIHash.learn
+    """Have MomentHash raise an error of a library from its 700th example on."""
+    learn = mihash.online.MomentHash.learn
 
     def fail(self, X, y, reservoir, slots):
         if breaking_now["on"] and reservoir.seen >= 700:
@@ -55,7 +55,7 @@ def breaking(monkeypatch):
         learn(self, X, y, reservoir, slots)
 
     breaking_now = {"on": True}
-    monkeypatch.setattr(mihash.online.MIHash, "learn", fail)
+    monkeypatch.setattr(mihash.online.MomentHash, "learn", fail)
     return breaking_now
 
 
@@ -63,7 +63,9 @@ def breaking(monkeypatch):
 def test_a_learner_that_raises_stops_learning_and_nothing_else(tmp_path):
     folder = tmp_path / "index"
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:
-        with pytest.warns(RuntimeWarning, match=r"learning has stopped: mihash raised LinAlgError: Eigenvalues"):
+        with pytest.warns(
+            RuntimeWarning, match=r"learning has stopped: momenthash raised LinAlgError: Eigenvalues"
+        ):
             index.add(rows(1000))
         use_while_stopped(index)
         crashed = tmp_path / "crashed"

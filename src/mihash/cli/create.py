@@ -38,7 +38,7 @@ def create(
     bits: Bits = 64,
     learner: Annotated[
         str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, refit or sketchhash.")
-    ] = "mihash",
+    ] = "momenthash",
     metric: Annotated[str, typer.Option(help="The distance of vectors: euclidean or cosine.")] = "euclidean",
     theta: Annotated[
         float | None,

@@ -39,7 +39,7 @@ def bench(
     rows: Annotated[int, typer.Option(min=_CHUNK_ROWS, help="Vectors in the index.")] = 50_000,
     features: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 128,
     bits: Bits = 64,
-    learner: Annotated[str, typer.Option(help="The learner whose speed is measured.")] = "mihash",
+    learner: Annotated[str, typer.Option(help="The learner whose speed is measured.")] = "momenthash",
     seed: Seed = 0,
 ) -> None:
     """Measure how fast this machine learns, stores, encodes, rehashes and searches.
@@ -129,7 +129,7 @@ def plan(
     ] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Machines that share the vectors.")] = 1,
     cores: Annotated[int, typer.Option(min=1, help="Cores of each machine that answer queries.")] = 1,
-    learner: Annotated[str, typer.Option(help="The learner.")] = "mihash",
+    learner: Annotated[str, typer.Option(help="The learner.")] = "momenthash",
     dtype: Annotated[str, typer.Option(help="How vectors are stored: float32 or float16.")] = "float32",
     interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
     disk: Annotated[

@@ -32,7 +32,7 @@ def demo(
     data: Annotated[Path | None, typer.Option(help="Folder of named data sets (or set MIHASH_DATA).")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-output"),
 ) -> None:
-    """Stream a data set through MIHash with and without the trigger; show a table and a picture of the results."""
+    """Stream a data set through MomentHash with and without the trigger; show a table and a picture."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
     from ..errors import NotReady
@@ -56,7 +56,7 @@ def demo(
         counts = (branch.updates, branch.updates * result.n_items, round(result.rate(branch)))
         rows.append([name, *(f"{figure:.3f}" for figure in figures), *(f"{count:,}" for count in counts)])
     names = ("update", "mAP before", "after", "mean", "updates", "codes made", "examples/s")
-    title = f"MIHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}"
+    title = f"MomentHash on {result.dataset}: {bits} bits, {result.n_stream:,} examples, theta {theta:g}"
     table({name: "left" if name == "update" else "right" for name in names}, rows, title)
     path = output / "mihash-demo.png"
     try:

@@ -84,11 +84,11 @@ class OnlineIndex(IndexControl):
         n_bits
             The code length; by default that of the learner, or 64.
         learner
-            An online hashing method, as an object such as ``mihash.online.HMOH(64, lr=0.5)`` or by name: mihash
-            (the default), momenthash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh; or refit, which fits a
-            batch method at intervals (docs/choosing.md). A hash mapping that was learned elsewhere, by a method of
-            `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns nothing,
-            features are not normalised, and `offer` gives it other mappings.
+            An online hashing method, as an object such as ``mihash.online.HMOH(64, lr=0.5)`` or by name:
+            momenthash (the default), mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh; or refit, which
+            fits a batch method at intervals (docs/choosing.md). A hash mapping that was learned elsewhere, by a
+            method of `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns
+            nothing, features are not normalised, and `offer` gives it other mappings.
         trigger
             When to rehash: a `TriggerUpdate` or `FixedRate`, or the name of one. By default every 100 examples, if
             that gains 2 % of the quality that the table has: in our measurements, a tenth of the updates for

@@ -69,7 +69,7 @@ class Options:
     """
 
     n_bits: int = _N_BITS
-    learner: str = "mihash"
+    learner: str = "momenthash"
     metric: str = "euclidean"
     normalize: bool = True
     trigger: Trigger = field(default_factory=default_trigger)

@@ -1,4 +1,4 @@
-"""The demonstration: one stream through MIHash with and without the trigger, a table and a picture.
+"""The demonstration: one stream through MomentHash with and without the trigger, a table and a picture.
 
 Shows the two results of the paper on data that ships: the trigger saves most table updates at the same
 retrieval quality (Fig. 4), and learning pulls the distances of neighbours and of others apart (Fig. 6).
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..loop.online_hashing import OnlineHashing
 from ..mapping import HashMapping
-from ..online import MIHash
+from ..online import MomentHash
 from ..ranking import distance_distributions
 from ..trigger import FixedRate, TriggerUpdate
 from .datasets import Split, checkpoints, open_dataset, protocol_for
@@ -60,7 +60,7 @@ def run_demo(
     data: Path | None = None,
     progress: Progress = lambda what, done, total: None,  # noqa: ARG005 -- nobody listens
 ) -> Demo:
-    """Stream a data set through MIHash, with the table updated at a fixed rate and by the trigger.
+    """Stream a data set through MomentHash, with the table updated at a fixed rate and by the trigger.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def run_demo(
     progress
         Called with what is being done, and how much of how much.
     """
-    learner = MIHash(n_bits, seed=seed)
+    learner = MomentHash(n_bits, seed=seed)
     dataset = open_dataset(name, data)
     protocol = protocol_for(dataset)
     rules = [FixedRate(protocol.interval), TriggerUpdate(theta, protocol.interval)]
@@ -101,7 +101,7 @@ def run_demo(
 
 def _warm_up(split: Split, n_bits: int) -> None:
     n = min(len(split.stream), 800)
-    system = OnlineHashing(MIHash(n_bits), TriggerUpdate(interval=50), reservoir_size=50)
+    system = OnlineHashing(MomentHash(n_bits), TriggerUpdate(interval=50), reservoir_size=50)
     system.feed(split.X_stream[:n], None if split.y_stream is None else split.y_stream[:n])
 
 

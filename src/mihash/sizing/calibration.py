@@ -95,7 +95,7 @@ def calibrate(
     n_features: int = 128,
     n_bits: int = 64,
     *,
-    learner: str = "mihash",
+    learner: str = "momenthash",
     dtype: str = "float32",
     interval: int = 100,
     sample: ArrayLike | None = None,
