@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .codes import hamming as hamming
     from .codes import pack as pack
     from .codes import unpack as unpack
+    from .drift import Alarm as Alarm
+    from .drift import DriftWatch as DriftWatch
     from .index.online_index import OnlineIndex as OnlineIndex
     from .information import mutual_information as mutual_information
     from .information import quality as quality
@@ -34,17 +36,21 @@ if TYPE_CHECKING:
     from .store.memory import MemoryTable as MemoryTable
     from .trigger import Decision as Decision
     from .trigger import FixedRate as FixedRate
+    from .trigger import PriceUpdate as PriceUpdate
     from .trigger import TriggerUpdate as TriggerUpdate
 
 __version__ = "0.2.0"
 
 __all__ = [
+    "Alarm",
     "Cluster",
     "Decision",
+    "DriftWatch",
     "FixedRate",
     "MemoryTable",
     "OnlineHashing",
     "OnlineIndex",
+    "PriceUpdate",
     "Reservoir",
     "TriggerUpdate",
     "__version__",
@@ -71,6 +77,7 @@ __all__ = [
 
 _HOMES = {
     ".codes": ("hamming", "pack", "unpack"),
+    ".drift": ("Alarm", "DriftWatch"),
     ".index.online_index": ("OnlineIndex",),
     ".information": ("mutual_information", "quality"),
     ".loop.online_hashing": ("OnlineHashing",),
@@ -79,7 +86,7 @@ _HOMES = {
     ".reservoir": ("Reservoir",),
     ".store.cluster_options": ("Cluster",),
     ".store.memory": ("MemoryTable",),
-    ".trigger": ("Decision", "FixedRate", "TriggerUpdate"),
+    ".trigger": ("Decision", "FixedRate", "PriceUpdate", "TriggerUpdate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _ROOM_OF = {"datasets": ".paper.datasets", "export": ".io.export"}

@@ -6,6 +6,7 @@ gives no gradient.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -194,9 +195,58 @@ def replace_items(
     counts[replaced] = _others(*after, replaced, counts.shape[1] // 2 - 1)
 
 
+def each_information(counts: Counts | NDArray[np.int64]) -> Floats:
+    """Return I of each item, from its counts of non-neighbours and neighbours at each distance, in bits."""
+    found: Floats = _each_information(counts, _x_log2_x(int(counts[0].sum()) if len(counts) else 0))
+    return found
+
+
 def mean_information(counts: Counts) -> float:
     """Return the mean over all items of I, from their `distance_counts`, in bits."""
     return float(_sum_information(counts, _x_log2_x(len(counts)))) / len(counts)
+
+
+def arriving_information(
+    codes: NDArray[np.uint8],
+    sample: NDArray[np.uint8],
+    relevant: NDArray[np.bool_] | tuple[NDArray[Any], NDArray[Any]],
+    n_bits: int,
+) -> Floats:
+    """Return I(D; C) of each item (n,) with a sample that it does not belong to, in bits.
+
+    Parameters
+    ----------
+    codes, sample
+        Packed codes of the items (n, bytes) and of the sample (m, bytes).
+    relevant
+        Who is a neighbour: a boolean matrix (n, m), or the labels of the items and of the sample.
+    n_bits
+        The code length b.
+
+    Examples
+    --------
+    >>> sample, y = np.array([[0], [1], [7], [6]], dtype=np.uint8), np.array([0, 0, 1, 1])
+    >>> items = np.array([[0], [2]], dtype=np.uint8)
+    >>> arriving_information(items, sample, (np.array([0, 2]), y), n_bits=3)
+    array([1., 0.])
+    """
+    counts = count(make_pairs(codes, sample, relevant), n_bits)
+    return each_information(counts)
+
+
+def own_information(codes: NDArray[np.uint8], y: NDArray[Any], rows: NDArray[np.int64], n_bits: int) -> Floats:
+    """Return I(D; C) of some items of a sample with the others in it, by labels (n,) or (n, classes), in bits.
+
+    Examples
+    --------
+    >>> codes, y = np.array([[0], [1], [7], [6]], dtype=np.uint8), np.array([0, 0, 1, 1])
+    >>> own_information(codes, y, np.array([0]), n_bits=3).round(3)
+    array([0.918])
+    """
+    counts = count(make_pairs(codes[rows], codes, (y[rows], y)), n_bits)
+    shares_own = np.ones(len(rows), dtype=np.int64) if y.ndim == 1 else (y[rows] != 0).any(axis=1).astype(np.int64)
+    counts[np.arange(len(rows)), (n_bits + 1) * shares_own] -= 1  # an item is not its own neighbour
+    return each_information(counts)
 
 
 def _others(codes: NDArray[np.uint8], y: NDArray[np.int64], rows: NDArray[np.int64], n_bits: int) -> Counts:
@@ -248,6 +298,15 @@ def _information(pos: Counts, neg: Counts, table: Floats) -> float:
         return 0.0
     n = n_pos + n_neg
     return max(0.0, (inner - float(table[n_pos]) - float(table[n_neg]) + float(table[n])) / n)
+
+
+@jit
+def _each_information(counts: Counts | NDArray[np.int64], table: Floats) -> Floats:
+    n, levels = counts.shape[0], counts.shape[1] // 2
+    found = np.empty(n)
+    for i in range(n):
+        found[i] = _information(counts[i, levels:], counts[i, :levels], table)
+    return found
 
 
 @jit

@@ -168,10 +168,16 @@ def nearest_fraction(X: ArrayLike, X_base: ArrayLike, fraction: float = FRACTION
     """
     queries = validation.features("X", X)
     base = validation.features("X_base", X_base, queries.shape[1])
-    k = max(1, round(validation.number("fraction", fraction, above=0, maximum=1) * len(base)))
-    near = np.zeros((len(queries), len(base)), dtype=np.bool_)
-    for start in range(0, len(queries), _CHUNK_ROWS):
-        block = squared_distances(queries[start : start + _CHUNK_ROWS], base)
+    return nearest(
+        queries, base, max(1, round(validation.number("fraction", fraction, above=0, maximum=1) * len(base)))
+    )
+
+
+def nearest(X: Rows, X_base: Rows, k: int) -> Flags:
+    """Return the k nearest base rows of each row (n, m); between equal distances the lower index wins."""
+    near = np.zeros((len(X), len(X_base)), dtype=np.bool_)
+    for start in range(0, len(X), _CHUNK_ROWS):
+        block = squared_distances(X[start : start + _CHUNK_ROWS], X_base)
         limit = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
         closer, level = block < limit, block == limit
         room = k - closer.sum(axis=1, keepdims=True)

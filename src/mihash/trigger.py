@@ -1,30 +1,44 @@
-"""When to recompute the hash table: Trigger Update, and the fixed rate it is compared with (Sec. 3.1, 4.2).
+"""When to recompute the hash table: Trigger Update and the fixed rate (Sec. 3.1, 4.2), and the price of a rehash.
 
-A trigger is stateless and knows no learner. It is asked now and then whether the current mapping is worth
-recomputing every stored code for, and answers with a `Decision`. It works alone around any callable that turns
-features into codes.
+A trigger knows no learner. It is asked now and then whether the current mapping is worth recomputing every stored
+code for, and answers with a `Decision`. It works alone around any callable that turns features into codes.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from math import nan
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
-from .codes import pack
+from .encoder import Encoder, codes_of, neighbors_within
 from .errors import InvalidInput, UnknownName
-from .information import quality
+from .information import distance_counts, each_information, mean_information
 from .mapping import HashMapping
-from .neighbors import Neighborhood, WithinDistance, label_neighborhood, within_fraction
+from .neighbors import Neighborhood
 from .state import State
 
-Encoder = HashMapping | Callable[[NDArray[np.float32]], ArrayLike]
 Measure = Callable[[], tuple[float, float]]
 
 UNMOVED = 1e-6
+FEWEST = 50  # examples in a sample before which a price is not asked for: the first tables are made at once
+_WEIGHT = 0.1  # of a block in the moving average of the information
+
+
+class _Compared(NamedTuple):
+    """Two mappings on one sample: whether they differ, their codes, and who is a neighbour in it."""
+
+    moved: bool
+    codes: list[NDArray[np.uint8]]
+    neighbors: NDArray[Any]
+    n: int
+
+    def counts(self) -> list[NDArray[np.int32]]:
+        """Return the distance counts of both."""
+        return [distance_counts(part, self.neighbors, 8 * part.shape[1]) for part in self.codes]
 
 
 @dataclass(frozen=True)
@@ -84,20 +98,13 @@ class Trigger(ABC):
         No update is made if the mapping moved by less than 1e-6 (App. D.3); for plain callables, if no code
         of the sample changed.
         """
-        vectors = validation.features("X", X)
-        if isinstance(current, HashMapping) and isinstance(snapshot, HashMapping):
-            moved = current.distance(snapshot) >= UNMOVED
-            codes = [current.encode(vectors), snapshot.encode(vectors)] if moved else []
-        else:
-            codes = [_codes_of(current, vectors), _codes_of(snapshot, vectors)]
-            moved = codes[0].shape != codes[1].shape or bool((codes[0] != codes[1]).any())
-        resolved = _resolve(neighbors, vectors, y)
+        compared = _compare(current, snapshot, X, y, neighbors)
 
         def measure() -> tuple[float, float]:
-            now, before = (quality(part, resolved, 8 * part.shape[1]) for part in codes)
+            now, before = (mean_information(counts) for counts in compared.counts())
             return now, before
 
-        return self.judge(moved, len(vectors), measure)
+        return self.judge(compared.moved, compared.n, measure)
 
     @abstractmethod
     def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:
@@ -184,18 +191,145 @@ class FixedRate(Trigger):
         return Decision(True, float("nan"), f"{self.interval} examples have passed")
 
 
-TRIGGERS: dict[str, type[Trigger]] = {"TriggerUpdate": TriggerUpdate, "FixedRate": FixedRate}
+@dataclass
+class PriceUpdate(Trigger):
+    """Update when the examples since the last table have missed more than a rehash costs: rent or buy.
+
+    An arriving example stands for a query. Before it is learned, its information i = I(D; C) with the sample is
+    measured under the current mapping and under the snapshot. The difference, as a share of what the current
+    mapping gives, is the part of a query that the old table missed. These parts are summed::
+
+        S <- max(0, S + sum over a block of (i_current - i_snapshot) / m),
+
+    where m is a moving average of i_current, with a weight of 0.1 for each block. S above the price makes a new
+    table, and S begins again at 0. If what is missed never falls while a table is kept, and newer mappings are
+    never worse, that costs at most twice as much as the best schedule in hindsight, plus one interval.
+
+    The loop calls `observe` for each block of the stream and saves `state`. `decide` alone measures ``X`` once: it
+    takes its rows for the examples since the last table, each measured against the others, and sums nothing.
+
+    Parameters
+    ----------
+    price
+        What a rehash costs, in perfectly answered queries. More makes fewer tables.
+    interval
+        How many examples pass between two decisions.
+
+    Attributes
+    ----------
+    missed
+        S: what was missed since the last table, in perfectly answered queries.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> X, y = np.repeat([[-2.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [2.0, -1.0]], 20, axis=0), np.repeat([0, 1], 40)
+    >>> bad, good = (lambda X: X[:, 1:] > 0), (lambda X: X[:, :1] > 0)
+    >>> decision = mihash.PriceUpdate(price=20).decide(good, bad, X, y)
+    >>> decision.update, decision.reason
+    (True, 'since the last table, what 80.0 perfect queries give was missed; a rehash costs 20')
+    """
+
+    price: float = 20.0
+    interval: int = 100
+    missed: float = field(default=0.0, init=False, repr=False, compare=False)
+    _usual: float | None = field(default=None, init=False, repr=False, compare=False)
+    _last: tuple[float, float] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self.price = validation.number("price", self.price, minimum=0)
+        validation.integer("interval", self.interval, minimum=1)
+
+    def observe(self, current: NDArray[np.float64], snapshot: NDArray[np.float64]) -> None:
+        """Add what a block of arriving examples missed.
+
+        Parameters
+        ----------
+        current, snapshot
+            The information (n,) of each example with the sample as it was before the block, under the current
+            mapping and under the one of the table, in bits.
+
+        Examples
+        --------
+        >>> trigger = PriceUpdate(price=20)
+        >>> trigger.observe(np.full(100, 0.4), np.full(100, 0.3))
+        >>> round(trigger.missed, 3)
+        25.0
+        """
+        mean = float(current.mean())
+        self._usual = mean if self._usual is None else (1 - _WEIGHT) * self._usual + _WEIGHT * mean
+        self._last = mean, float(snapshot.mean())
+        self.missed = max(0.0, self.missed + _share(float((current - snapshot).sum()), self._usual))
+
+    def updated(self) -> None:
+        """Begin the sum again: there is a new table."""
+        self.missed = 0.0
+
+    def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:  # noqa: ARG002 -- measured before
+        """Compare what was missed with the price."""
+        if not moved:
+            return _unmoved()
+        if self._last is None:
+            return _early()
+        return self._decision(self.missed, *self._last)
+
+    def decide(
+        self,
+        current: Encoder,
+        snapshot: Encoder,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        neighbors: ArrayLike | Neighborhood | None = None,
+    ) -> Decision:
+        """Decide as if the rows of ``X`` were the examples since the last table; nothing is summed or kept.
+
+        The parameters are those of `Trigger.decide`.
+        """
+        compared = _compare(current, snapshot, X, y, neighbors)
+        if not compared.moved:
+            return _unmoved()
+        if compared.n < FEWEST:
+            return _early()
+        now, before = (each_information(counts) for counts in compared.counts())
+        missed = max(0.0, _share(float((now - before).sum()), float(now.mean())))
+        return self._decision(missed, float(now.mean()), float(before.mean()))
+
+    def _decision(self, missed: float, current: float, snapshot: float) -> Decision:
+        reason = (
+            f"since the last table, what {missed:.1f} perfect queries give was missed; "
+            f"a rehash costs {self.price:g}"
+        )
+        return Decision(missed > self.price, current - snapshot, reason, current, snapshot)
+
+    def state(self) -> State:
+        """Return the sum and the price, which may have been measured since."""
+        return {"price": self.price, "missed": self.missed, "usual": self._usual, "last": self._last}
+
+    def restore(self, state: State) -> None:
+        """Continue with the sum that `state` returned."""
+        self.price, self.missed, self._usual = state["price"], state["missed"], state["usual"]
+        self._last = None if state["last"] is None else (state["last"][0], state["last"][1])
+
+
+TRIGGERS: dict[str, type[Trigger]] = {
+    "TriggerUpdate": TriggerUpdate,
+    "FixedRate": FixedRate,
+    "PriceUpdate": PriceUpdate,
+}
 
 
 def trigger_state(trigger: Trigger) -> State:
-    """Return a trigger as plain values.
+    """Return the parameters of a trigger as plain values.
 
     Examples
     --------
     >>> trigger_state(FixedRate(50)), trigger_from_state({"kind": "FixedRate", "interval": 50})
     ({'kind': 'FixedRate', 'interval': 50}, FixedRate(interval=50))
     """
-    return {"kind": type(as_trigger(trigger)).__name__, **vars(trigger)}
+    kind = type(as_trigger(trigger))
+    given = (part.name for part in fields(kind) if part.init)  # type: ignore[arg-type]  # every one is a dataclass
+    return {"kind": kind.__name__, **{name: getattr(trigger, name) for name in given}}
 
 
 def trigger_from_state(state: State) -> Trigger:
@@ -225,33 +359,29 @@ def _unmoved() -> Decision:
     return Decision(False, 0.0, "the mapping has not moved since the last update")
 
 
-def _codes_of(encoder: Encoder, X: NDArray[np.float32]) -> NDArray[np.uint8]:
-    if isinstance(encoder, HashMapping):
-        return encoder.encode(X)
-    if not callable(encoder):
-        raise InvalidInput(f"A mapping must be a hash mapping or a callable X -> codes; got {encoder!r}.")
-    codes = np.asarray(encoder(X))
-    codes = validation.packed("codes", codes) if codes.dtype == np.uint8 else pack(codes)
-    if len(codes) != len(X):
-        raise InvalidInput(f"A mapping must return one code for each of {len(X)} rows; got {len(codes)}.")
-    return codes
+def _early() -> Decision:
+    return Decision(
+        True, nan, f"fewer than {FEWEST} examples were in the sample: the first tables are made at once"
+    )
 
 
-def _resolve(
-    neighbors: ArrayLike | Neighborhood | None, X: NDArray[np.float32], y: ArrayLike | None
-) -> NDArray[Any]:
-    """Return class labels (n,) or a neighbour matrix (n, n): what `quality` takes."""
-    labels = None if y is None else validation.labels("y", y, len(X), names=True)
-    if neighbors is None and labels is not None and labels.ndim == 1:
-        return labels
-    if neighbors is None and len(X) < 2:
-        return np.zeros((len(X), len(X)), dtype=np.bool_)
-    rule: Any = neighbors
-    if rule is None:
-        rule = within_fraction(X) if labels is None else label_neighborhood(labels)
-    elif np.isscalar(rule):
-        rule = WithinDistance(validation.number("neighbors", rule, minimum=0))
-    if hasattr(rule, "between"):
-        matrix: NDArray[np.bool_] = rule.between(X, labels, X, labels)
-        return matrix
-    return validation.boolean_matrix("neighbors", rule, (len(X), len(X)))
+def _share(difference: float, usual: float) -> float:
+    """Return a difference of information in units of perfect queries; 0 where no query gives any."""
+    return difference / usual if usual > 1e-9 else 0.0
+
+
+def _compare(
+    current: Encoder,
+    snapshot: Encoder,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    neighbors: ArrayLike | Neighborhood | None,
+) -> _Compared:
+    vectors = validation.features("X", X)
+    if isinstance(current, HashMapping) and isinstance(snapshot, HashMapping):
+        moved = current.distance(snapshot) >= UNMOVED
+        codes = [current.encode(vectors), snapshot.encode(vectors)] if moved else []
+    else:
+        codes = [codes_of(current, vectors), codes_of(snapshot, vectors)]
+        moved = codes[0].shape != codes[1].shape or bool((codes[0] != codes[1]).any())
+    return _Compared(moved, codes, neighbors_within(neighbors, vectors, y), len(vectors))

@@ -338,7 +338,7 @@ def test_learning_without_a_trigger():
 
 def test_the_seed_is_given_by_name():
     with pytest.raises(TypeError):
-        mihash.OnlineHashing(mihash.online.LSH(8), mihash.FixedRate(), 100, None, 3)
+        mihash.OnlineHashing(mihash.online.LSH(8), mihash.FixedRate(), 100, None, None, 3)
 
 
 def test_damaged_files_are_refused(tmp_path):

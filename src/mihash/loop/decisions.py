@@ -8,8 +8,36 @@ from ..kernels import one_thread
 from ..mapping import HashMapping
 from ..records import Record
 from ..reservoir import Reservoir
-from ..trigger import UNMOVED, Decision, Trigger
+from ..trigger import UNMOVED, Decision, PriceUpdate, Trigger
 from .quality import SampleQuality
+
+
+@dataclass
+class Branch:
+    """A trigger and what it has decided.
+
+    Attributes
+    ----------
+    trigger
+        When a mapping is accepted; None for only on request.
+    accepted
+        The mapping that was accepted last, of normalised features; None before the first.
+    n_checks
+        How many checks there were.
+    deciding_s
+        CPU seconds that these took.
+    """
+
+    trigger: Trigger | None
+    accepted: HashMapping | None = None
+    n_checks: int = 0
+    deciding_s: float = 0.0
+
+    def accept(self, mapping: HashMapping) -> None:
+        """Take over an accepted mapping; what its trigger has summed up begins again."""
+        self.accepted = mapping
+        if isinstance(self.trigger, PriceUpdate):
+            self.trigger.updated()
 
 
 @dataclass(frozen=True)
@@ -22,13 +50,16 @@ class Check(Record):
         Which decision it is, from 0; the first mapping is number 0. A version has the number of its decision.
     kind
         What led to the decision: ``"start"``, ``"normalization"``, ``"trigger"``, ``"request"`` (a call of
-        `rehash`), or ``"offer"`` (the trigger, about a mapping that was learned elsewhere).
+        `rehash`), or ``"offer"`` (the trigger, about a mapping that was learned elsewhere). Two kinds decide about
+        no mapping: ``"alarm"`` (the stream has changed) and ``"price"`` (what a rehash costs).
     seen
         After how many examples.
     accepted
         Whether the current mapping was accepted.
     gain, current, snapshot
         The gain in quality and the two qualities that were compared, in bits; None where they were not measured.
+        Of an alarm: its strength, and what the codes say about new examples and about the sample. Of a price: the
+        new and the old one are ``current`` and ``snapshot``.
     reason
         One sentence for a person.
     at, status, items, seconds

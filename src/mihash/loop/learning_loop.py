@@ -2,34 +2,40 @@
 
 What is learned and decided is a function of the parameters and of the rows so far. Blocks end at fixed example
 counts (multiples of the learner's block size), wherever the stream was cut into calls: rows that do not fill a
-block wait, and a check in mid-block works on copies that have learned from them.
+block wait, and a check in mid-block works on copies that have learned from them. Where a drift watch or a price is
+to look at rows before they are learned, they wait for a whole window: one or more blocks, at least 100 rows.
 
 A yes makes the current mapping the accepted one, with which later checks compare the current one. When a hash
 table with its codes is published does not matter here. A replay follows the log: stored checks are read, not made
 again. So an index also continues where it was on another processor, where learning ends in other last bits.
 """
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import nan
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import validation
+from ..drift import DriftWatch
 from ..errors import MIHashError, NotReady
 from ..kernels import one_thread
 from ..mapping import HashMapping, NormalizedMapping, mapping_from_state
 from ..online import OnlineLearner
 from ..reservoir import Reservoir, same_kind
 from ..state import State
-from ..trigger import Decision, Trigger
-from .decisions import Check, decide
+from ..trigger import FEWEST, Decision, PriceUpdate, Trigger
+from .arrivals import WINDOW, Arrivals
+from .blocks import learn_rows
+from .decision_log import DecisionLog, Entry
+from .decisions import Branch, Check, decide
 from .distances import Distances, reservoir_distances
-from .normalization import N_EXAMPLES, Normalization, fit_normalization
+from .normalization import N_EXAMPLES, Normalization, fit_normalization, wrapped
 from .quality import SampleQuality
-from .row_queue import Labels, RowQueue, Rows, Vectors
+from .row_queue import Labels, RowQueue, Vectors
 
 Notify = Callable[[Check, HashMapping | None, int], None]
 """Takes a check, the mapping that it accepted or None, and the position of the trigger."""
@@ -37,28 +43,6 @@ Notify = Callable[[Check, HashMapping | None, int], None]
 
 def _ignore(check: Check, mapping: HashMapping | None, branch: int) -> None:
     """Do nothing with a check."""
-
-
-@dataclass
-class Branch:
-    """A trigger and what it has decided.
-
-    Attributes
-    ----------
-    trigger
-        When a mapping is accepted; None for only on request.
-    accepted
-        The mapping that was accepted last, of normalised features; None before the first.
-    n_checks
-        How many checks there were.
-    deciding_s
-        CPU seconds that these took.
-    """
-
-    trigger: Trigger | None
-    accepted: HashMapping | None = None
-    n_checks: int = 0
-    deciding_s: float = 0.0
 
 
 class Loop:
@@ -76,6 +60,8 @@ class Loop:
         The sample of the stream; the loop fills it.
     triggers
         When a mapping is accepted. None for a trigger means: only on request.
+    drift
+        What looks for changes of the stream; None for nothing. At an alarm the reservoir and the learner follow.
     metric
         ``"euclidean"`` or ``"cosine"``: features are centred and scaled, by the first 256 examples; until there
         are so many, they wait. None: features are used as they are.
@@ -93,6 +79,7 @@ class Loop:
     Examples
     --------
     >>> import mihash
+    >>> import numpy as np
     >>> loop = Loop(mihash.online.MIHash(16), Reservoir(100), [mihash.TriggerUpdate(0.01)], metric="euclidean")
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 4, size=1000)
@@ -109,19 +96,26 @@ class Loop:
         reservoir: Reservoir,
         triggers: Sequence[Trigger | None],
         *,
+        drift: DriftWatch | None = None,
         metric: str | None = None,
         raises: bool = True,
     ) -> None:
         self.learner, self.reservoir, self.metric, self.raises = learner, reservoir, metric, raises
-        self.branches = [Branch(trigger) for trigger in triggers]
+        self.branches = [Branch(copy.copy(trigger)) for trigger in triggers]  # one with a sum of its own
+        self.drift = copy.copy(drift)
         self.quality = SampleQuality(n_mappings=len(self.branches) + 2)
+        self.arrivals = Arrivals(n_mappings=len(self.branches) + 1)
+        self.observing_s = 0.0  # CPU seconds that looking at rows before they are learned took
+        self._mapping: HashMapping | None = None  # at the last block edge, if it is known
         self.normalization: Normalization | None = None
         self.queue = RowQueue()
         self.failure: str | None = None
         self._intervals = sorted({trigger.interval for trigger in triggers if trigger is not None})
+        self._observed = 0  # windows up to this example were looked at
+        self._alarm: Decision | None = None  # of the last one, not told yet
         self._checked = 0  # checks up to this example are made
         self._offset = 0  # examples that are not in the reservoir's count: before a restart, or dropped
-        self._log: dict[int, tuple[Check, HashMapping | None]] = {}
+        self._log = DecisionLog()
 
     @property
     def seen(self) -> int:
@@ -206,30 +200,67 @@ class Loop:
         self._accept_all("normalization", f"the first {N_EXAMPLES} examples give the features' centre", notify)
         self.queue.convert(self.normalization.apply)
 
+    @property
+    def _prices(self) -> list[Branch]:  # whose triggers look at rows before they are learned
+        return [branch for branch in self.branches if isinstance(branch.trigger, PriceUpdate)]
+
+    @property
+    def _window(self) -> int:
+        """How many rows are learned in one step: a block, or as many blocks as are looked at together."""
+        block = self.learner.block_size
+        return block if self.drift is None and not self._prices else block * -(-WINDOW // block)
+
     def _next(self) -> int:
-        """Return the next example count at which a block ends or a check is due."""
+        """Return the next example count at which a window ends or a check is due."""
         checks = ((self._checked // interval + 1) * interval for interval in self._intervals)
-        return min([self.reservoir.seen + self.learner.block_size, *checks])
+        return min([self.reservoir.seen + self._window, *checks])
 
     def _step(self, at: int, notify: Notify) -> None:
-        """Learn the block that ends at an example count, if one does, and make the checks that are due there."""
-        forced, block, decisions = False, self.learner.block_size, list[tuple[int, Decision]]()
+        """Learn the window that ends at an example count, if one does, and make the checks that are due there."""
+        forced, decisions = False, list[tuple[int, Decision]]()
+        whole = at == self.reservoir.seen + self._window
+        if whole:
+            self._watch(at, notify)
         with self._failing():
-            if at == self.reservoir.seen + block:
+            if whole and self.failure is None:
                 forced = self.reservoir.seen < self.learner.forced_until
-                _learn(self.learner, self.reservoir, self.queue.head(block))
-                self.queue.drop(block)
-            due = [
-                position
-                for position, branch in enumerate(self.branches)
-                if branch.trigger is not None and (forced or at % branch.trigger.interval == 0)
-            ]
-            if due:
+                rows, self._mapping = self.queue.head(self._window), None
+                learn_rows(self.learner, self.reservoir, rows)
+                self.queue.drop(len(rows.vectors))
+            asked = ((position, branch.trigger) for position, branch in enumerate(self.branches))
+            due = [i for i, rule in asked if rule is not None and (forced or at % rule.interval == 0)]
+            if due and self.failure is None:
                 mapping, reservoir = self._at(at - self.reservoir.seen)
                 decisions = [(position, self._ask(mapping, reservoir, position, forced)) for position in due]
         for position, decision in decisions:
             self._decided("trigger", self._offset + at, decision, mapping, notify, position)
         self._checked = at
+
+    def _watch(self, at: int, notify: Notify) -> None:
+        """Let prices and the drift watch look at a window before it is learned; follow the stream at an alarm."""
+        begin, rows, prices = time.process_time(), self.queue.head(self._window), self._prices
+        if self.drift is None and not prices:
+            return
+        with self._failing():
+            if self._observed < at and len(self.reservoir) >= min(FEWEST, self.reservoir.size):
+                with one_thread():
+                    made = self.arrivals.observe(self.reservoir, self._at_edge(), prices, self.drift, rows)
+                self._alarm = self._log.alarm(self.n_checks, self._offset + at, made)
+        self.observing_s += time.process_time() - begin
+        self._observed = at
+        if self._alarm is not None and self.drift is not None:
+            for position in range(len(self.branches)):
+                self._decided("alarm", self._offset + at, self._alarm, None, notify, position)
+            self._alarm = None
+            self.drift.restart()
+            self.reservoir.restart()
+            self.learner.refresh(self.drift.keep)
+
+    def _at_edge(self) -> HashMapping:
+        """Return the learner's mapping, the same object until it learns again."""
+        if self._mapping is None:
+            self._mapping = self.learner.mapping
+        return self._mapping
 
     def _n_ready(self) -> int:
         """Return how many rows wait for nothing but their block."""
@@ -237,10 +268,10 @@ class Loop:
 
     def _at(self, n: int) -> tuple[HashMapping, Reservoir]:
         """Return mapping and sample after the first n rows of the queue too; copies learn from these."""
-        learner, reservoir = self.learner, self.reservoir
-        if n:
-            learner, reservoir = learner.copy(), reservoir.copy()
-            _learn(learner, reservoir, self.queue.head(n))
+        if not n:
+            return self._at_edge(), self.reservoir
+        learner, reservoir = self.learner.copy(), self.reservoir.copy()
+        learn_rows(learner, reservoir, self.queue.head(n))
         return learner.mapping, reservoir
 
     @contextmanager
@@ -267,11 +298,22 @@ class Loop:
         """Accept the current mapping now."""
         return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
 
+    def set_price(self, price: float, reason: str, notify: Notify = _ignore) -> Check:
+        """Let a rehash cost so many queries from now on, where the first trigger has a price."""
+        trigger = self.branches[0].trigger
+        if not isinstance(trigger, PriceUpdate):
+            raise NotReady("The trigger has no price: use PriceUpdate.")
+        decision = Decision(False, nan, reason, validation.number("price", price, minimum=0), trigger.price)
+        check = self._decided("price", self.seen, decision, None, notify)
+        trigger.price = price if check.current is None else check.current
+        return check
+
     def offer(self, mapping: HashMapping, force: bool = False, notify: Notify = _ignore) -> Check:
         """Take a mapping that was learned elsewhere as the current one; the trigger decides if it is accepted."""
         if self.accepted is None:
             raise NotReady("There is nothing to compare on: add vectors first.")
         self.learner.give(mapping)
+        self._mapping = None
         if force:
             return self.request("requested by offer(force=True)", notify)
         current, reservoir = self._at(self._n_ready())
@@ -290,23 +332,29 @@ class Loop:
 
     def _accept_all(self, kind: str, reason: str, notify: Notify) -> None:
         """Accept the learner's mapping for every trigger."""
-        mapping = self.learner.mapping
+        mapping = self._at_edge()
         for position in range(len(self.branches)):
             self._decided(kind, 0, Decision(True, nan, reason), mapping, notify, position)
 
     def _decided(
-        self, kind: str, seen: int, decision: Decision, mapping: HashMapping, notify: Notify, position: int = 0
+        self,
+        kind: str,
+        seen: int,
+        decision: Decision,
+        mapping: HashMapping | None,
+        notify: Notify,
+        position: int = 0,
     ) -> Check:
         """Notify of the next check, as the log has it or as it was decided now; then take it over."""
         branch = self.branches[position]
-        written = self._log.pop(branch.n_checks, None)
-        if written is not None and (written[0].kind, written[0].seen) != (kind, seen):
-            self._end_log(written)  # learning came to another point here: go on behind the log
-            written = None
+        written = self._log.take(branch.n_checks, kind, seen)
         if written is None:
+            self._end_log()
             check = Check.of(branch.n_checks, kind, seen, decision)
-            notify(check, self._wrapped(mapping) if decision.update else None, position)
-            branch.accepted = mapping if decision.update else branch.accepted
+            taken = mapping if decision.update else None
+            notify(check, None if taken is None else self._wrapped(taken), position)
+            if taken is not None:
+                branch.accept(taken)
         else:
             check, stored = written
             notify(check, stored, position)
@@ -317,36 +365,33 @@ class Loop:
 
     # The log and the state
 
-    def follow(self, log: Iterable[tuple[Check, HashMapping | None]]) -> None:
+    def follow(self, log: Iterable[Entry]) -> None:
         """Take over stored checks with the mappings that they accepted, in place of making them again."""
-        self._log = {check.number: (check, mapping) for check, mapping in log}
+        self._log = DecisionLog(log)
 
-    def _end_log(self, written: tuple[Check, HashMapping | None]) -> None:
-        rest = [written, *self._log.values()]
+    def _end_log(self) -> None:
+        """Go on behind the log, if there is more of it: learning came to another point."""
+        rest = self._log.rest(self.n_checks)
         accepted = [mapping for _, mapping in rest if mapping is not None]
         if accepted:
             self._accept_stored(accepted[-1])
-        self.branches[0].n_checks = 1 + max(check.number for check, _ in rest)
-        self._log.clear()
+        if rest:
+            self.branches[0].n_checks = 1 + max(check.number for check, _ in rest)
 
     def _accept_stored(self, wrapped: HashMapping) -> None:
         """Accept a stored mapping, with its normalisation."""
         branch = self.branches[0]
         if self.metric is None:
-            branch.accepted = wrapped
+            branch.accept(wrapped)
             return
         assert isinstance(wrapped, NormalizedMapping)
-        branch.accepted = wrapped.inner
+        branch.accept(wrapped.inner)
         if self.normalization is not None:
             self.normalization = Normalization(wrapped.mean, float(wrapped.gain[0]), wrapped.unit)
 
     def _wrapped(self, mapping: HashMapping) -> HashMapping:
         """Return a mapping of normalised features as one of features."""
-        if self.metric is None:
-            return mapping
-        if self.normalization is None:
-            return NormalizedMapping(mapping, np.zeros(mapping.n_features), 1.0, self.metric == "cosine")
-        return self.normalization.wrap(mapping)
+        return wrapped(mapping, self.normalization, self.metric)
 
     def sampled(self) -> Callable[[HashMapping], Distances]:
         """Return a function that gives the distances under a mapping on the sample as it is now."""
@@ -363,7 +408,7 @@ class Loop:
     def state(self) -> State:
         """Return everything that `restore` needs, but for rows that were left for later."""
         due = dict(zip("Xy", self.queue.head(self.queue.due)[:2], strict=True)) if self.queue.due else None
-        waiting = self._n_ready() > 0
+        waiting, trigger = self._n_ready() > 0, self.branches[0].trigger
         return {
             "learning": {
                 "learner": self.learner.state(),
@@ -377,6 +422,8 @@ class Loop:
             "accepted": None if self.accepted is None else self.accepted.state(),
             "n_events": self.n_checks,
             "failure": self.failure,
+            "watch": None if self.drift is None else self.drift.state(),
+            "price": trigger.state() if isinstance(trigger, PriceUpdate) else None,
             "before": self._offset,
         }
 
@@ -391,17 +438,13 @@ class Loop:
         self.branches[0].accepted = None if accepted is None else mapping_from_state(accepted)
         self.branches[0].n_checks = state["n_events"]
         self._offset = state.get("before", 0)  # not in checkpoints of mihash 0.1
+        trigger = self.branches[0].trigger
+        for part, name in ((self.drift, "watch"), (trigger, "price")):  # not in earlier checkpoints
+            if isinstance(part, DriftWatch | PriceUpdate) and state.get(name) is not None:
+                part.restore(state[name])
         self.queue = RowQueue()
         for rows in (learning["waiting"], state["early"]):
             if rows is not None:
                 self.queue.put(rows["X"], rows["y"])
         self.queue.take()
         self._stop(state["failure"])
-
-
-def _learn(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None:
-    """Move a learner and its reservoir by one block."""
-    slots = reservoir.plan(len(rows.vectors))
-    with one_thread():
-        learner.learn(rows.vectors, rows.labels, reservoir, slots)
-        reservoir.apply(rows.vectors, rows.labels, slots)

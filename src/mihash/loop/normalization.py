@@ -72,3 +72,12 @@ def fit_normalization(X: NDArray[np.float32], metric: str) -> Normalization:
     spread = float(np.sqrt(((wide - mean) ** 2).sum(axis=1).mean()))
     tiny = 1e-6 * max(1e-30, float(np.sqrt((mean**2).sum())))
     return Normalization(mean.astype(np.float32), float(np.float32(1 / spread)) if spread > tiny else 1.0, unit)
+
+
+def wrapped(mapping: HashMapping, normalization: Normalization | None, metric: str | None) -> HashMapping:
+    """Return a mapping of normalised features as one of features; without a metric, nothing is normalised."""
+    if metric is None:
+        return mapping
+    if normalization is None:
+        return NormalizedMapping(mapping, np.zeros(mapping.n_features), 1.0, metric == "cosine")
+    return normalization.wrap(mapping)

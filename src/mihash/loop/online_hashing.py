@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .. import state as saved
 from .. import validation
+from ..drift import DriftWatch
 from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, Renamed
 from ..mapping import HashMapping
 from ..neighbors import Neighborhood
@@ -37,11 +38,15 @@ class OnlineHashing:
     learner
         An online hashing method of `mihash.online`; `feed` moves it.
     trigger
-        When to update the table: `TriggerUpdate` or `FixedRate`; None for only when `rehash` is called.
+        When to update the table: `TriggerUpdate`, `PriceUpdate` or `FixedRate`; None for only when `rehash` is
+        called.
     reservoir_size
         How many examples of the stream are sampled, at least 2; the paper uses 5 % of the stream.
     table
         Where codes are kept; a new `MemoryTable` by default.
+    drift
+        What looks for changes of the stream, such as `DriftWatch`. At an alarm the sample and the learner follow
+        the change; `history` has it. None: nothing does, as in the paper.
     seed
         Seeds the reservoir.
     neighbors
@@ -76,6 +81,7 @@ class OnlineHashing:
         trigger: Trigger | None = TriggerUpdate(),  # noqa: B008 -- frozen
         reservoir_size: int = 1000,
         table: HashTable | None = None,
+        drift: DriftWatch | None = None,
         *,
         seed: int = 0,
         neighbors: Neighborhood | float | None = None,
@@ -83,18 +89,31 @@ class OnlineHashing:
         if not isinstance(learner, OnlineLearner):
             raise InvalidInput(f"`learner` must be an online learner, such as online.MIHash(); got {learner!r}.")
         if not isinstance(trigger, Trigger | None):
-            raise InvalidInput(f"`trigger` must be TriggerUpdate(), FixedRate() or None; got {trigger!r}.")
+            raise InvalidInput(
+                f"`trigger` must be TriggerUpdate(), PriceUpdate(), FixedRate() or None; got {trigger!r}."
+            )
+        if not isinstance(drift, DriftWatch | None):
+            raise InvalidInput(f"`drift` must be DriftWatch() or None; got {drift!r}.")
         if table is not None and not all(hasattr(table, name) for name in ("add", "rebuild", "search", "mapping")):
             raise InvalidInput(f"`table` must be a hash table, such as MemoryTable(); got {table!r}.")
         if table is not None and len(table) and table.n_features is None:
             raise InvalidInput("`table` must hold vectors: codes alone cannot be recomputed.")
-        self.trigger = trigger
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
-        self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger])
+        self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger], drift=drift)
         self._updates, self._version = 0, -1
         self._history: deque[Check] = deque(maxlen=_HISTORY)
         self._names = LabelNames()
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """What decides about updates; one with a price has its sum in it."""
+        return self._loop.branches[0].trigger
+
+    @property
+    def drift(self) -> DriftWatch | None:
+        """What looks for changes of the stream."""
+        return self._loop.drift
 
     @property
     def learner(self) -> OnlineLearner:
@@ -200,6 +219,7 @@ class OnlineHashing:
         state = self._loop.state() | {
             "names": self._names.state(),
             "trigger": None if self.trigger is None else trigger_state(self.trigger),
+            "drift": None if self.drift is None else self.drift.parameters(),
             "table": table(),
             "updates": self.updates,
             "history": [dict(check) for check in self._history],
@@ -228,7 +248,8 @@ class OnlineHashing:
         table.restore(state["table"])
         if trigger is not None:
             trigger = trigger_from_state(trigger)
-        system = cls(learner, trigger, learning["reservoir"]["size"], table)
+        drift = None if state.get("drift") is None else DriftWatch(**state["drift"])  # not in earlier files
+        system = cls(learner, trigger, learning["reservoir"]["size"], table, drift)
         system._loop.restore(state)
         system._names.restore(state["names"])
         system._updates = state["updates"]

@@ -1,6 +1,6 @@
 """Quality (Eq. 6) on the reservoir, counted again only for the examples that were replaced."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..mapping import HashMapping
 from ..neighbors import Neighborhood, SameLabel, neighborhood_from_state, neighborhood_state
 from ..reservoir import Reservoir
 from ..state import State
+from .sample_codes import SampleCodes
 
 _NOTHING = np.empty(0, dtype=np.int64)
 
@@ -25,31 +26,11 @@ def sample_neighbors(reservoir: Reservoir) -> NDArray[Any]:
 
 @dataclass
 class _Measurement:
-    """What was measured of a mapping: the codes of the reservoir, which examples they are of, and the counts."""
+    """What was measured of a mapping: the codes of the reservoir, and the counts that were made of them."""
 
-    mapping: HashMapping
-    codes: NDArray[np.uint8]
-    coded: NDArray[np.int64] = field(default_factory=lambda: _NOTHING)
+    sample: SampleCodes
     y: NDArray[Any] | None = None
     counts: NDArray[np.int32] | None = None
-    seen: int = -1
-
-    def follow(self, reservoir: Reservoir) -> NDArray[np.int64]:
-        """Update the codes to the examples of the reservoir; return the slots that were encoded."""
-        origin = reservoir.origin.copy()
-        n = len(origin)
-        if len(self.codes) != n:
-            self.codes, self.coded, self.counts = np.zeros((n, self.codes.shape[1]), dtype=np.uint8), origin, None
-            stale = np.arange(n)
-        else:
-            stale = np.flatnonzero(self.coded != origin)
-        if len(stale) == n:
-            self.codes = self.mapping.signs(reservoir.X, reservoir.projected(self.mapping))
-        elif len(stale):
-            self.codes = self.codes.copy()
-            self.codes[stale] = self.mapping.encode_rows(reservoir.X[stale])
-        self.coded, self.seen = origin, reservoir.seen
-        return stale
 
 
 class SampleQuality:
@@ -86,24 +67,26 @@ class SampleQuality:
         """Return Q_R of a mapping on the reservoir."""
         found = self._measured.pop(id(mapping), None)
         if found is None:
-            found = _Measurement(mapping, np.empty((0, -(-mapping.n_bits // 8)), dtype=np.uint8))
+            found = _Measurement(SampleCodes.under(mapping))
         self._measured[id(mapping)] = found  # the last used is forgotten last
         while len(self._measured) > self.n_mappings:
             del self._measured[next(iter(self._measured))]
-        if found.seen != reservoir.seen:
+        if found.sample.seen != reservoir.seen:
             self._count(found, reservoir)
         assert found.counts is not None
         return mean_information(found.counts)
 
     def _count(self, found: _Measurement, reservoir: Reservoir) -> None:
-        codes, y = found.codes, found.y
-        stale = found.follow(reservoir)
+        codes, y = found.sample.codes, found.y
+        stale = found.sample.follow(reservoir)
         neighbors = self._neighbors(reservoir)
         by_class = neighbors.ndim == 1
-        if by_class and found.counts is not None and y is not None and len(stale) < len(codes) // 4:
-            replace_items(found.counts, (codes, y), (found.codes, neighbors), stale)
+        new, n_bits = found.sample.codes, found.sample.mapping.n_bits
+        kept = found.counts is not None and len(found.counts) == len(new) and len(stale) < len(new) // 4
+        if kept and by_class and y is not None and found.counts is not None:
+            replace_items(found.counts, (codes, y), (new, neighbors), stale)
         else:
-            found.counts = distance_counts(found.codes, neighbors, found.mapping.n_bits)
+            found.counts = distance_counts(new, neighbors, n_bits)
         found.y = neighbors.copy() if by_class else None
 
     def state(self) -> State:

@@ -180,6 +180,18 @@ class MomentHash(OnlineLearner):
                 self._due = 2 * self._due if self._due < _EVERY else self._due + self._every()
             self._refresh(reservoir.sample_after(X, slots))
 
+    def refresh(self, keep: int) -> None:
+        """Follow a change of the stream: the moments get the weight of ``keep`` examples.
+
+        The schedule of refreshes and steps, and the averages, begin again. M, D and the mapping stay until then.
+        """
+        if self._moments is None:
+            return
+        self._moments = self._moments.discounted(keep)
+        self._since, self._due = 0, _FIRST_REFRESH
+        if self._planes is not None:
+            self._planes = self._planes._replace(k=0)
+
     def _takes_steps(self) -> bool:
         return self._labelled or self._since <= _START or self._blocks % _LATER_BLOCKS == 0
 

@@ -78,6 +78,22 @@ class Moments:
         found.counts, found._by_class = counts, by_class
         return found
 
+    def discounted(self, n: float) -> Self:
+        """Return the same moments with the weight of n rows, if they have more.
+
+        Examples
+        --------
+        >>> moments = Moments(1, memory=None).after(np.array([[1], [3], [2]], np.float32)).discounted(2)
+        >>> moments.n, moments.mean.tolist()
+        (2.0, [2.0])
+        """
+        found = type(self).__new__(type(self))
+        share = min(1.0, n / self.n) if self.n else 1.0
+        found.memory, found._centre = self.memory, self._centre
+        found.n, found._sum, found.counts = self.n * share, self._sum * share, self.counts * share
+        found._squares, found._by_class = self._squares * np.float32(share), self._by_class * np.float32(share)
+        return found
+
     def _shortened(self, Z: Matrix) -> Matrix:
         lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
         usual = float(np.median(lengths))

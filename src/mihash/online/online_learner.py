@@ -115,6 +115,13 @@ class OnlineLearner(ABC):
     ) -> None:
         """Learn from a block of examples, which take these slots of the reservoir afterwards."""
 
+    def refresh(self, keep: int) -> None:  # noqa: B027 -- a method that has nothing to forget does nothing
+        """Follow a change of the stream; ``keep`` is how many examples' weight to keep of what was summed up.
+
+        The drift watch of a loop calls it at an alarm. By default nothing is done: the sample forgets, and most
+        methods follow it.
+        """
+
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}

@@ -1,0 +1,303 @@
+"""When a stream has changed: an alarm with its evidence (beyond the paper).
+
+A drift watch looks at each block of a stream before it is learned. With labels it asks whether the codes still say
+as much about the new examples as about those of the sample; without labels, whether the projections of the new
+examples lie where those of the sample do. It knows no learner, and works alone around any callable that turns
+features into codes.
+"""
+
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import validation
+from .encoder import Encoder, codes_of
+from .errors import InvalidInput
+from .information import arriving_information, own_information
+from .mapping import HashMapping
+from .state import State
+
+Floats = NDArray[np.float64]
+
+ANCHORS = 200  # examples of the sample whose own information is measured
+_WEIGHT = 0.05  # of a block in the moving average of the score
+_WORST = 3.0  # a score counts at most so much below that average
+_TINY = 1e-12
+_NAMED = 3  # classes or bits that an alarm names
+
+
+class Evidence(NamedTuple):
+    """What a block says about the stream, compared with the sample.
+
+    Attributes
+    ----------
+    score
+        How unlike the sample the block is, in standard errors: negative where it is worse, about 0 at rest.
+    arrivals, sample
+        The mean information of the block's examples with the sample, and of the sample's own, in bits; NaN
+        without labels.
+    moved
+        The classes, or without labels the bits, that differ most.
+    text
+        The same in words.
+    """
+
+    score: float
+    arrivals: float
+    sample: float
+    moved: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The stream has changed.
+
+    Attributes
+    ----------
+    seen
+        After how many examples that the watch has looked at.
+    strength
+        The sum that rose above the threshold of the watch.
+    arrivals, sample
+        The mean information of the last block's examples with the sample, and of the sample's own, in bits; NaN
+        without labels.
+    moved
+        The classes, or without labels the bits, that differ most.
+    reason
+        One sentence for a person.
+    """
+
+    seen: int
+    strength: float
+    arrivals: float
+    sample: float
+    moved: tuple[int, ...]
+    reason: str
+
+
+@dataclass
+class DriftWatch:
+    """Raise an alarm when a stream has changed.
+
+    For each block, before it is learned, z says how it differs from the sample under the same mapping. With labels
+    z = (mean I(D; C) of the block's examples with the sample - mean of the sample's own) / its standard error.
+    Without labels -z is the mean over the bits of the squared t of the block's mean and of its log variance, less
+    2, which is what chance gives. A one-sided CUSUM sums how far z falls below its usual value::
+
+        S <- max(0, S - (z - usual) - slack),    an alarm where S > threshold.
+
+    The usual value is a moving average, at most 0: the sample flatters, as the mapping was learned from it. Slow
+    changes move the usual value along, and raise no alarm.
+
+    In a loop (``OnlineHashing(..., drift=DriftWatch())``) an alarm makes the sample and the learner follow: the
+    sample takes new examples as if the stream were as short as the sample, and the learner's `refresh` discounts
+    what it has summed up.
+
+    Parameters
+    ----------
+    threshold
+        The sum above which there is an alarm. Larger is later, and more often right.
+    slack
+        How many standard errors a block may differ before anything is summed.
+    quiet
+        How many examples must pass after the start, or after an alarm, before the next one.
+    keep
+        How many examples' weight a learner keeps of the past at an alarm.
+
+    Examples
+    --------
+    A classifier of four classes gets two new ones after 4000 examples.
+
+    >>> import mihash
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.where(np.arange(6000) < 4000, rng.integers(0, 4, 6000), rng.integers(0, 6, 6000))
+    >>> X = (rng.standard_normal((6, 16))[y] + 0.7 * rng.standard_normal((6000, 16))).astype(np.float32)
+    >>> mapping = mihash.batch.MIHash(16, epochs=5).fit(X[:1000], y[:1000])
+    >>> watch = mihash.DriftWatch()
+    >>> for start in range(1000, 6000, 100):
+    ...     block = slice(start, start + 100)
+    ...     alarm = watch.observe(mapping, X[block], y[block], X[:1000], y[:1000])
+    ...     if alarm is not None:
+    ...         print(start + 100, alarm.reason)
+    ...         break
+    4200 the stream has changed: the codes give ... bits about new examples, and ... about the sample; 39 of 100
+    have a class that the sample lacks; the sum of ... is above 6
+    """
+
+    threshold: float = 6.0
+    slack: float = 2.0
+    quiet: int = 1000
+    keep: int = 1000
+    seen: int = field(default=0, init=False, repr=False, compare=False)
+    _sum: float = field(default=0.0, init=False, repr=False, compare=False)
+    _usual: float = field(default=0.0, init=False, repr=False, compare=False)
+    _waited: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self.threshold = validation.number("threshold", self.threshold, above=0)
+        self.slack = validation.number("slack", self.slack, minimum=0)
+        self.quiet = validation.integer("quiet", self.quiet, minimum=0)
+        self.keep = validation.integer("keep", self.keep, minimum=1)
+
+    def observe(
+        self,
+        mapping: Encoder,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        sample: ArrayLike,
+        sample_y: ArrayLike | None = None,
+    ) -> Alarm | None:
+        """Look at a block of the stream before it is learned; return an alarm if there is one.
+
+        Parameters
+        ----------
+        mapping
+            A hash mapping, or any callable from features (n, d) to codes.
+        X, y
+            The block: vectors (n, d), at least 2, and labels of any kind, or None.
+        sample, sample_y
+            A sample of the stream before the block, for example ``reservoir.X`` and ``reservoir.y``.
+        """
+        vectors = validation.features("X", X)
+        base = validation.features("sample", sample, vectors.shape[1])
+        if len(vectors) < 2 or len(base) < 2:
+            raise InvalidInput(f"A drift watch needs 2 examples or more; got {len(vectors)} and {len(base)}.")
+        if (y is None) != (sample_y is None):
+            raise InvalidInput("Give labels for both the block and the sample, or for neither.")
+        if y is None or sample_y is None:
+            if isinstance(mapping, HashMapping):
+                evidence = projection_evidence(mapping.project(vectors), mapping.project(base))
+            else:
+                new, old = (_bits(codes_of(mapping, part)) for part in (vectors, base))
+                evidence = projection_evidence(new, old, binary=True)
+        else:
+            labels = validation.labels("y", _together(y, sample_y), len(vectors) + len(base), names=True)
+            own, others = labels[: len(vectors)], labels[len(vectors) :]
+            codes, known = (codes_of(mapping, part) for part in (vectors, base))
+            n_bits = 8 * codes.shape[1]
+            rows = anchor_rows(len(base), self.seen)
+            evidence = information_evidence(
+                arriving_information(codes, known, (own, others), n_bits),
+                own_information(known, others, rows, n_bits),
+                own,
+                others,
+            )
+        alarm = self.add(evidence, len(vectors))
+        if alarm is not None:
+            self.restart()
+        return alarm
+
+    def add(self, evidence: Evidence, n: int) -> Alarm | None:
+        """Add the evidence of a block of n examples; return an alarm where the sum is above the threshold.
+
+        The sum is not begun again: call `restart` for that.
+        """
+        self.seen += n
+        self._waited += n
+        z = evidence.score
+        if self._waited >= self.quiet:
+            self._sum = max(0.0, self._sum - (z - self._usual) - self.slack)
+        self._usual = min(0.0, self._usual + _WEIGHT * (max(z, self._usual - _WORST) - self._usual))
+        if self._sum <= self.threshold:
+            return None
+        reason = f"the stream has changed: {evidence.text}; the sum of {self._sum:.1f} is above {self.threshold:g}"
+        _, arrivals, sample, moved, _ = evidence
+        return Alarm(self.seen, self._sum, arrivals, sample, moved, reason)
+
+    def restart(self) -> None:
+        """Begin the sum again, as after an alarm."""
+        self._sum, self._waited = 0.0, 0
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"threshold": self.threshold, "slack": self.slack, "quiet": self.quiet, "keep": self.keep}
+
+    def state(self) -> State:
+        """Return the sum and the counts."""
+        return {"seen": self.seen, "sum": self._sum, "usual": self._usual, "waited": self._waited}
+
+    def restore(self, state: State) -> None:
+        """Continue with what `state` returned."""
+        self.seen, self._sum, self._usual = state["seen"], state["sum"], state["usual"]
+        self._waited = state["waited"]
+
+
+def anchor_rows(n_sample: int, seen: int) -> NDArray[np.int64]:
+    """Return which examples of a sample are measured at an example count: at most 200, others each time."""
+    return (np.arange(min(ANCHORS, n_sample), dtype=np.int64) + seen) % n_sample
+
+
+def information_evidence(arriving: Floats, own: Floats, y: NDArray[Any], sample_y: NDArray[Any]) -> Evidence:
+    """Compare the information (n,) of new examples, with labels ``y``, with that of the sample's own (m,).
+
+    Examples
+    --------
+    >>> y = np.array([0, 0, 1, 1])
+    >>> found = information_evidence(np.array([0.1, 0.3, 0.6, 0.6]), np.array([0.5, 0.6, 0.7, 0.6]), y, y)
+    >>> round(found.score, 2), found.moved, found.text
+    (-1.79, (0,), 'the codes give 0.400 bits about new examples, and 0.600 about the sample')
+    """
+    arrivals, sample = float(arriving.mean()), float(own.mean())
+    error = sqrt(float(arriving.var()) / len(arriving) + float(own.var()) / len(own) + _TINY)
+    missing = sample - arriving  # of each new example
+    if y.ndim == 1:
+        classes, place = np.unique(y, return_inverse=True)
+        falls = np.bincount(place, weights=missing)
+        n_new = int((~np.isin(y, sample_y)).sum())
+    else:
+        classes, falls = np.arange(y.shape[1]), missing @ y
+        n_new = int(((y != 0) & ~(sample_y != 0).any(axis=0)).any(axis=1).sum())
+    order = np.argsort(-falls, kind="stable")[:_NAMED]
+    moved = tuple(int(classes[i]) for i in order if falls[i] > 0)
+    text = f"the codes give {arrivals:.3f} bits about new examples, and {sample:.3f} about the sample"
+    if n_new:
+        text += f"; {n_new} of {len(y)} have a class that the sample lacks"
+    return Evidence((arrivals - sample) / error, arrivals, sample, moved, text)
+
+
+def projection_evidence(
+    projections: NDArray[np.floating[Any]], sample: NDArray[np.floating[Any]], binary: bool = False
+) -> Evidence:
+    """Compare projections (n, b) of new examples with those of the sample (m, b), bit by bit.
+
+    Of binary values, only the means are compared: the variance follows from them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> new, old = rng.standard_normal((100, 8)), rng.standard_normal((1000, 8))
+    >>> new[:, 5] += 2
+    >>> found = projection_evidence(new, old)
+    >>> round(found.score), found.moved[0]
+    (-42, 5)
+    """
+    new, old = projections.astype(np.float64), sample.astype(np.float64)
+    n, m = len(new), len(old)
+    spread, usual = new.var(axis=0) + _TINY, old.var(axis=0) + _TINY
+    moved = (new.mean(axis=0) - old.mean(axis=0)) ** 2 / (spread / n + usual / m)
+    by_chance = 1.0
+    if not binary:
+        moved += np.log(spread / usual) ** 2 / (2 / n + 2 / m)
+        by_chance = 2.0
+    total = float(moved.mean())
+    most = tuple(int(bit) for bit in np.argsort(-moved, kind="stable")[:_NAMED])
+    text = f"projections have moved {total / by_chance:.1f} times as much as by chance, most in bit {most[0]}"
+    return Evidence(by_chance - total, float("nan"), float("nan"), most, text)
+
+
+def _bits(codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.unpackbits(codes, axis=1, bitorder="little").astype(np.float32)
+
+
+def _together(y: ArrayLike, sample_y: ArrayLike) -> NDArray[Any]:
+    parts = np.asarray(y), np.asarray(sample_y)
+    if parts[0].ndim != parts[1].ndim or parts[0].shape[1:] != parts[1].shape[1:]:
+        raise InvalidInput(
+            f"Labels of block and sample must be of one kind; got shapes {parts[0].shape} and {parts[1].shape}."
+        )
+    return np.concatenate(parts)

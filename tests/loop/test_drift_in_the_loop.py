@@ -1,0 +1,241 @@
+"""The loop with a drift watch and a price: it measures before it learns, and a replay reads its alarms."""
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash import state as saved
+from mihash.information import arriving_information
+from mihash.loop.decision_log import DecisionLog
+from mihash.loop.learning_loop import Loop
+
+
+def stream(n=2600, change=1600, seed=0):
+    """Three classes; after a change, three others."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, n) + 3 * (np.arange(n) >= change)
+    return (rng.standard_normal((6, 10))[y] + 0.5 * rng.standard_normal((n, 10))).astype(np.float32), y
+
+
+X, y = stream()
+WATCH = mihash.DriftWatch(quiet=500)
+
+
+PRICE = mihash.PriceUpdate(5)
+
+
+def make(learner=None, triggers=(PRICE,), drift=WATCH, metric=None, **options):
+    learner = learner or mihash.online.MomentHash(12)
+    return Loop(learner, mihash.Reservoir(200), triggers, drift=drift, metric=metric, **options)
+
+
+def fed(loop, sizes=(2600,), labels=y, rows=X):
+    checks, start = [], 0
+    for size in sizes:
+        part = slice(start, start + size)
+        loop.feed(
+            *loop.check(rows[part], None if labels is None else labels[part]),
+            notify=lambda *each: checks.append(each),
+        )
+        start += size
+    return checks
+
+
+def alarms(checks):
+    return [check for check, _, branch in checks if check.kind == "alarm" and branch == 0]
+
+
+def test_an_alarm_is_told_before_the_block_is_learned_and_the_loop_follows():
+    loop = make()
+    checks = fed(loop)
+    (alarm,) = alarms(checks)
+    assert alarm.seen in (1700, 1800)
+    assert not alarm.accepted
+    assert alarm.gain > 6
+    assert alarm.current < alarm.snapshot
+    assert "the stream has changed" in alarm.reason
+    assert (loop.reservoir.origin >= 1600).mean() > 0.7  # without the restart, about 0.38
+    assert loop.reservoir.seen == 2600
+    numbers = [check.number for check, _, _ in checks]
+    assert numbers == list(range(len(numbers)))
+    still = make(drift=None)
+    fed(still)
+    assert (still.reservoir.origin >= 1600).mean() < 0.5
+
+
+def test_without_a_change_there_is_no_alarm():
+    rows, labels = stream(change=10**6)
+    assert alarms(fed(make(), rows=rows, labels=labels)) == []
+    assert alarms(fed(make(), rows=rows, labels=None)) == []
+
+
+def test_without_labels_the_projections_raise_the_alarm():
+    (alarm, *_) = alarms(fed(make(), labels=None))
+    assert alarm.seen in (1700, 1800)
+    assert alarm.current is None
+    assert "projections have moved" in alarm.reason
+
+
+@pytest.mark.identity
+@pytest.mark.parametrize("learner", [mihash.online.MomentHash, mihash.online.SketchHash, mihash.online.LSH])
+@pytest.mark.parametrize("metric", [None, "euclidean"])
+def test_chunks_do_not_matter(learner, metric):
+    whole, parts = make(learner(12), metric=metric), make(learner(12), metric=metric)
+    told = fed(whole)
+    assert [check for check, _, _ in fed(parts, (1, 130, 969, 601, 299, 600))] == [check for check, _, _ in told]
+    assert saved.dump(parts.state()) == saved.dump(whole.state())
+    assert parts.current == whole.current
+
+
+@pytest.mark.identity
+@pytest.mark.parametrize("n", [150, 1600, 1650, 1750, 2000])
+def test_a_state_continues_to_the_same_bits(n):
+    whole, first, second = make(), make(), make()
+    told = fed(whole)
+    before = fed(first, (n,))
+    second.restore(saved.load(saved.dump(first.state())))
+    after = fed(second, (len(X) - n,), y[n:], X[n:])
+    assert [check for check, _, _ in before + after] == [check for check, _, _ in told]
+    assert saved.dump(second.state()) == saved.dump(whole.state())
+
+
+def test_several_triggers_decide_as_each_alone():
+    rules = mihash.PriceUpdate(5), mihash.TriggerUpdate(0.0, 100), mihash.PriceUpdate(50)
+    together = fed(make(triggers=rules))
+    for position, rule in enumerate(rules):
+        alone = fed(make(triggers=[rule]))
+        assert [check for check, _, _ in alone] == [check for check, _, branch in together if branch == position]
+    yes = [sum(check.accepted for check, _, branch in together if branch == position) for position in (0, 2)]
+    assert yes[0] > yes[1] > 1
+
+
+def test_a_trigger_that_is_given_is_not_moved():
+    rule, watch = mihash.PriceUpdate(5), mihash.DriftWatch(quiet=500)
+    loop = make(triggers=[rule], drift=watch)
+    fed(loop)
+    assert rule.missed == 0
+    assert watch.seen == 0
+    assert loop.branches[0].trigger is not rule
+    assert loop.drift.seen == 2400
+
+
+def test_what_is_missed_is_measured_before_it_is_learned():
+    loop = make(drift=None, triggers=[mihash.PriceUpdate(10**6)])
+    fed(loop, (1000,))
+    trigger, mapping, accepted = loop.branches[0].trigger, loop.current, loop.accepted
+    before, usual = trigger.missed, trigger.state()["usual"]
+    sample, labels = loop.reservoir.X.copy(), loop.reservoir.y.copy()
+    loop.feed(*loop.check(X[1000:1100], y[1000:1100]))
+    now, then = (
+        arriving_information(each.encode(X[1000:1100]), each.encode(sample), (y[1000:1100], labels), 12)
+        for each in (mapping, accepted)
+    )
+    m = 0.9 * usual + 0.1 * now.mean()
+    assert trigger.missed == pytest.approx(before + (now - then).sum() / m)
+    assert before > 0
+
+
+def test_a_price_can_be_set_and_is_a_check():
+    loop = make()
+    fed(loop, (1000,))
+    told = []
+    check = loop.set_price(3.5, "measured", notify=lambda *each: told.append(each))
+    assert (check.kind, check.seen, check.current, check.snapshot) == ("price", 1000, 3.5, 5.0)
+    assert told == [(check, None, 0)]
+    assert loop.branches[0].trigger.price == 3.5
+    other = make()
+    other.restore(saved.load(saved.dump(loop.state())))
+    assert other.branches[0].trigger.price == 3.5
+    with pytest.raises(mihash.errors.NotReady, match="no price"):
+        make(triggers=[mihash.FixedRate()]).set_price(3, "measured")
+
+
+def test_a_replay_reads_alarms_and_makes_none():
+    told = fed(make())
+    (alarm,) = alarms(told)
+    log = [(check, mapping) for check, mapping, _ in told]
+    calm = make(drift=mihash.DriftWatch(threshold=1e9))  # measures no alarm, as another processor might
+    calm.follow(log)
+    assert [check for check, _, _ in fed(calm)] == [check for check, _, _ in told]
+    assert (calm.reservoir.origin >= 1600).mean() > 0.7
+    nervous = make(drift=mihash.DriftWatch(threshold=0.01, quiet=0))
+    nervous.follow(log)
+    again = fed(nervous)
+    assert [check for check, _, _ in again] == [check for check, _, _ in told]
+    assert alarms(again) == [alarm]
+
+
+def test_behind_the_log_alarms_are_made_again():
+    told = fed(make())
+    log = [(check, mapping) for check, mapping, _ in told if check.seen <= 1500]
+    loop = make()
+    loop.follow(log)
+    assert [check for check, _, _ in fed(loop)] == [check for check, _, _ in told]
+    assert DecisionLog().take(0, "start", 0) is None
+    assert DecisionLog(log).rest(10**6) == []
+
+
+def test_an_alarm_that_cannot_be_told_is_told_again():
+    expected, loop, told, failed = fed(make()), make(), [], []
+
+    def fail_once(check, mapping, branch):
+        if check.kind == "alarm" and not failed:
+            failed.append(check)
+            raise OSError("disk full")
+        told.append((check, mapping, branch))
+
+    with pytest.raises(OSError, match="disk full"):
+        loop.feed(*loop.check(X, y), notify=fail_once)
+    loop.learn(notify=fail_once)
+    assert [check for check, _, _ in told] == [check for check, _, _ in expected]
+
+
+class Breaking(mihash.online.LSH):
+    """A learner whose mapping cannot be made after 500 examples."""
+
+    def learn(self, X, y, reservoir, slots):  # noqa: ARG002
+        self.broken = reservoir.seen >= 500
+
+    def current(self):
+        if getattr(self, "broken", False):
+            raise ArithmeticError("it is broken")
+        return super().current()
+
+
+def test_a_failure_while_it_looks_stops_learning():
+    loop = make(Breaking(12), triggers=[mihash.PriceUpdate(interval=10**6)], raises=False)
+    fed(loop)
+    assert loop.failure == "lsh raised ArithmeticError: it is broken"
+    assert loop.seen == 2600
+
+
+def test_online_hashing_takes_a_watch_and_saves_it(tmp_path):
+    def system():
+        return mihash.OnlineHashing(mihash.online.MomentHash(12), mihash.PriceUpdate(5), 200, drift=WATCH)
+
+    whole, first = system(), system()
+    whole.feed(X, y)
+    assert [check.seen for check in whole.history() if check.kind == "alarm"] in ([1700], [1800])
+    first.feed(X[:1650], y[:1650])
+    first.save(tmp_path / "system")
+    second = mihash.OnlineHashing.load(tmp_path / "system")
+    assert second.drift == WATCH
+    assert second.trigger == mihash.PriceUpdate(5)
+    second.feed(X[1650:], y[1650:])
+    assert second.history() == whole.history()
+    assert second.current == whole.current
+    assert second.trigger.missed == whole.trigger.missed
+    with pytest.raises(mihash.errors.InvalidInput, match="`drift` must be DriftWatch"):
+        mihash.OnlineHashing(mihash.online.LSH(8), drift=True)
+
+
+def test_moments_follow_a_change_better():
+    """After new classes came, the codes are better with the watch than without."""
+    rows, labels = stream(n=3600, change=2400)
+    found = []
+    for drift in (WATCH, None):
+        loop = make(drift=drift, triggers=[mihash.FixedRate(100)])
+        fed(loop, (2900,), labels, rows)
+        codes = loop.accepted.encode(rows[2900:])
+        found.append(mihash.quality(codes, labels[2900:], 12))
+    assert found[0] > found[1]

@@ -1,0 +1,69 @@
+"""The price of a rehash and the drift watch as plain loops (docs/drift.md)."""
+
+from math import log2, sqrt
+
+
+def information(code, label, codes, labels):
+    """I(D; C) of one item with a sample, from its definition; codes are tuples of bits."""
+    n, counts = len(codes), {}
+    for other, other_label in zip(codes, labels, strict=True):
+        key = sum(a != b for a, b in zip(code, other, strict=True)), other_label == label
+        counts[key] = counts.get(key, 0) + 1
+    total = 0.0
+    for (distance, near), count in counts.items():
+        p_distance = sum(c for (d, _), c in counts.items() if d == distance) / n
+        p_near = sum(c for (_, side), c in counts.items() if side == near) / n
+        total += count / n * log2(count / n / (p_distance * p_near))
+    return total
+
+
+def missed(blocks, price):
+    """Return S after each block, and whether it asks for a table; a block is two lists of information."""
+    total, m, found = 0.0, None, []
+    for current, snapshot in blocks:
+        mean = sum(current) / len(current)
+        m = mean if m is None else 0.9 * m + 0.1 * mean
+        for now, before in zip(current, snapshot, strict=True):
+            total += (now - before) / m
+        total = max(0.0, total)
+        found.append((total, total > price))
+        if total > price:
+            total = 0.0
+    return found
+
+
+def z_score(arriving, own):
+    """Return the difference of two means in standard errors."""
+    means, errors = [], 0.0
+    for values in (arriving, own):
+        mean = sum(values) / len(values)
+        means.append(mean)
+        errors += sum((value - mean) ** 2 for value in values) / len(values) / len(values)
+    return (means[0] - means[1]) / sqrt(errors)
+
+
+def moved(new, old):
+    """Return the mean over bits of the squared t of the mean and of the log variance, minus 2."""
+    total, n_bits = 0.0, len(new[0])
+    for bit in range(n_bits):
+        (m, v, n), (w, u, k) = (_moments([row[bit] for row in rows]) for rows in (new, old))
+        total += (m - w) ** 2 / (v / n + u / k) + (log2(v / u) / log2(2.718281828459045)) ** 2 / (2 / n + 2 / k)
+    return total / n_bits - 2
+
+
+def _moments(values):
+    mean = sum(values) / len(values)
+    return mean, sum((value - mean) ** 2 for value in values) / len(values), len(values)
+
+
+def alarms(scores, n, threshold, slack, quiet):
+    """Return the numbers of the blocks of n examples at which the CUSUM is above the threshold."""
+    total, usual, waited, found = 0.0, 0.0, 0, []
+    for number, z in enumerate(scores):
+        waited += n
+        total = max(0.0, total - (z - usual) - slack) if waited >= quiet else 0.0
+        usual = min(0.0, usual + 0.05 * (max(z, usual - 3) - usual))
+        if total > threshold:
+            found.append(number)
+            total, waited = 0.0, 0
+    return found
