@@ -38,7 +38,7 @@ def outcome(folder: Path, model: Model, twin: Twin, what: Operation) -> tuple[bo
             "resume": not paused,
             "rollback": what.name == "rollback" and paused and version == what.version(list(twin.mappings)),
         }.get(what.name, False)
-        if what.name in ("add", "update", "delete"):
+        if what.name in ("add", "upsert", "update", "describe", "delete"):
             kept = _rows_kept(index, model, what)
     expected = {"pause": True, "rollback": True, "resume": False, "rehash": False}.get(what.name, model.paused)
     if paused != (expected if kept else model.paused) and what.name != "rollback":  # which pauses, then builds
@@ -56,7 +56,7 @@ def _rows_kept(index: OnlineIndex, model: Model, what: Operation) -> bool:
         keys = list(range(model.n_rows, after.n_rows))
     new = [_holds(index, key, after.rows.get(key)) for key in keys]
     old = [_holds(index, key, model.rows.get(key)) for key in keys]
-    if what.name == "update" and what.metadata is None and all(new) and all(old):  # pragma: no cover -- no keys
+    if all(new) and all(old):  # nothing differs: no keys, or the same metadata once more
         return True
     if all(new) or all(old):
         return all(new)

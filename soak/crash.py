@@ -38,7 +38,7 @@ __all__ = ["add_arguments", "run"]
 
 BUILD, BETWEEN = "build", "between two"
 AIMS = ("add", "add", *NAMES, "open", *[BUILD] * 5)
-TRAPS = ("open", "add", "update", "rehash", "resume", "rollback", "compact", "reopen")
+TRAPS = ("open", "add", "upsert", "update", "rehash", "resume", "rollback", "compact", "reopen")
 STUCK_S = 120.0
 
 Message = tuple[str, str, float]

@@ -1,6 +1,6 @@
 """What an index should hold: a plain dictionary of its items, and a loop that was never interrupted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +57,15 @@ class Model:
             assert what.keys is not None
             kept = [self.rows.pop(key).metadata for key in what.keys]
             self._store(what.keys, what, kept if what.metadata is None else what.metadata)
+        elif what.name == "upsert":
+            assert what.keys is not None
+            known = [self.rows.pop(key, None) for key in what.keys]
+            kept = [None if row is None else row.metadata for row in known]
+            self._store(what.keys, what, kept if what.metadata is None else what.metadata)
+            self.free = [key for key in self.free if key not in self.rows]
+        elif what.name == "describe":
+            for key, metadata in zip(what.keys or [], what.metadata or [], strict=True):
+                self.rows[key] = replace(self.rows[key], metadata=metadata)
         elif what.name == "delete":
             for key in what.keys or []:
                 del self.rows[key]
@@ -98,7 +107,7 @@ class Twin:
 
     def apply(self, what: "Operation") -> None:
         """Do an operation."""
-        if what.name in ("add", "update"):
+        if what.name in ("add", "upsert", "update"):
             assert what.X is not None
             if len(what.X) and (what.y is not None or self.configuration.labels is None):
                 rows = self.loop.check(self.configuration.stored(what.X), what.y)

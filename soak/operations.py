@@ -23,6 +23,8 @@ __all__ = ["FAULTY_WEIGHTS", "NAMES", "Operation", "operation", "run"]
 WEIGHTS = {
     "add": 30,
     "update": 9,
+    "upsert": 7,
+    "describe": 5,
     "delete": 9,
     "rehash": 8,
     "pause": 3,
@@ -39,6 +41,7 @@ FAULTY_WEIGHTS = WEIGHTS | {"rehash": 10, "compact": 8, "backup": 6, "reopen": 1
 NAMES = tuple(WEIGHTS)
 MOST_ITEMS = 700
 N_CLASSES = 4
+_OF_STORED = ("update", "upsert", "describe", "delete")
 COLORS = ("red", "blue", "grün")
 
 
@@ -51,7 +54,7 @@ class Operation:
     number, name
         Which operation of the index it is, and of what kind.
     X, y, keys, metadata, source
-        What is given to `add`, `update` or `delete`; for a search, X are the queries.
+        What is given to `add`, `upsert`, `update` or `delete`; for a search, X are the queries.
     share
         A number from 0 to 1 that chooses a version for `rollback`.
     """
@@ -85,14 +88,8 @@ def operation(
         keys = _new_keys(rng, n, number, model) if rng.random() < 0.6 else None
         source = ("feed", number) if rng.random() < 0.3 else None
         return Operation(number, name, X, y, keys, _metadata(rng, n), source)
-    if name in ("update", "delete"):
-        chosen = rng.permutation(len(model.rows))[: min(n, 60)]
-        everything = list(model.rows)
-        keys = [everything[at] for at in chosen]
-        if name == "delete":
-            return Operation(number, name, keys=keys)
-        X, y = _examples(configuration, rng, len(keys), number)
-        return Operation(number, name, X, None if rng.random() < 0.3 else y, keys, _metadata(rng, len(keys)))
+    if name in _OF_STORED:
+        return _of_stored(configuration, rng, n, number, model, name)
     if name == "refused":
         taken = list(model.rows)[int(rng.integers(len(model.rows)))]
         X, y = _examples(configuration, rng, 3, number)
@@ -102,11 +99,28 @@ def operation(
     return Operation(number, name, share=float(rng.random()))
 
 
+def _of_stored(
+    configuration: Configuration, rng: np.random.Generator, n: int, number: int, model: Model, name: str
+) -> Operation:
+    """Return an operation on items that are stored, and for an upsert on others too."""
+    chosen = rng.permutation(len(model.rows))[: min(n, 60)]
+    everything = list(model.rows)
+    keys = [everything[at] for at in chosen]
+    if name == "delete":
+        return Operation(number, name, keys=keys)
+    if name == "describe":
+        return Operation(number, name, keys=keys, metadata=_metadata(rng, len(keys)) or [None] * len(keys))
+    if name == "upsert":
+        keys = [*keys[: len(keys) // 2], *_new_keys(rng, 1 + len(keys) // 2, number, model)]
+    X, y = _examples(configuration, rng, len(keys), number)
+    return Operation(number, name, X, None if rng.random() < 0.3 else y, keys, _metadata(rng, len(keys)))
+
+
 def _name(rng: np.random.Generator, model: Model, weights: dict[str, int]) -> str:
     if not model.n_rows:
         return "add"
     if not model.rows:
-        weights |= {"update": 0, "delete": 0, "refused": 0}
+        weights |= {"update": 0, "upsert": 0, "describe": 0, "delete": 0, "refused": 0}
     if len(model.rows) > MOST_ITEMS:
         weights |= {"add": 5, "delete": 40}
     if model.paused:
@@ -185,6 +199,8 @@ def _refused(index: OnlineIndex, what: Operation) -> None:
 _CALLS: dict[str, Any] = {
     "add": lambda index, what: index.add(what.X, what.y, what.keys, what.metadata, source=what.source),
     "update": lambda index, what: index.update(what.keys, what.X, what.y, what.metadata),
+    "upsert": lambda index, what: index.upsert(what.X, what.keys, what.y, what.metadata),
+    "describe": lambda index, what: index.update(what.keys, metadata=what.metadata),
     "delete": lambda index, what: index.delete(what.keys),
     "search": lambda index, what: index.search(what.X, k=3),
     "rollback": _rollback,

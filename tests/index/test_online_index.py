@@ -664,6 +664,32 @@ class Model(RuleBasedStateMachine):
                 _, colour = self.items.pop(name)  # a new vector is the newest row
                 self.items[name] = (x, colour)
 
+    @rule(n=st.integers(1, 5), n_new=st.integers(0, 3), described=st.booleans())
+    def upsert(self, n, n_new, described):
+        names = [*list(self.items)[:n], *(f"n{i}" for i in range(self.fresh, self.fresh + n_new))]
+        self.fresh += n_new
+        X, metadata = self.vectors(len(names)), [{"colour": 1} for _ in names] if described else None
+        if names:
+            self.index.upsert(X, names, metadata=metadata)
+        for name, x in zip(names, X, strict=True):
+            _, colour = self.items.pop(name, (None, None))
+            self.items[name] = (x, 1 if described else colour)
+
+    @rule(n=st.integers(0, 5), colour=st.integers(0, 3))
+    def describe(self, n, colour):
+        names = list(self.items)[-n:]
+        self.index.update(names, metadata=[{"colour": colour} for _ in names])
+        self.items |= {name: (self.items[name][0], colour) for name in names}
+
+    @rule(colour=st.integers(0, 3), half=st.booleans())
+    def delete_by_filter(self, colour, half):
+        chosen = [name for name, (_, c) in self.items.items() if c == colour]
+        assert self.index.keys({"colour": colour}) == chosen
+        if half and chosen:
+            assert self.index.delete(where={"colour": colour}) == len(chosen)
+            for name in chosen:
+                del self.items[name]
+
     @rule(k=st.integers(1, 30), colour=st.integers(0, 3) | st.none(), rescored=st.booleans())
     def search(self, k, colour, rescored):
         queries = self.vectors(3)
@@ -704,6 +730,7 @@ class Model(RuleBasedStateMachine):
     def holds_what_the_dictionary_holds(self):
         if hasattr(self, "index"):
             assert len(self.index) == len(self.items)
+            assert list(self.index) == list(self.items)
             for name in list(self.items)[:2]:
                 assert np.array_equal(self.index.get(name).vector, self.items[name][0])
 

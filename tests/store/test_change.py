@@ -35,7 +35,7 @@ def test_a_change_holds_what_was_given_checked():
         (lambda: Change.add(X[:2], labels=[1]), InvalidInput, "`y`"),
         (lambda: Change.add(X[:2], metadata=[{}]), InvalidInput, "`metadata`"),
         (lambda: Change.add(X[:2], source="file"), InvalidInput, "`source`"),
-        (lambda: Change.update(["a", "a"], X[:2]), InvalidInput, "one is given twice"),
+        (lambda: Change.update(["a", "a"], X[:2]), InvalidInput, "is given twice"),
         (lambda: Change.delete(1.5), InvalidInput, "A key must be"),
     ],
 )

@@ -9,8 +9,8 @@ from soak.pages import pages_of
 
 from damage import flip_column, replace
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
-from mihash.store.filters import decode_metadata
 from mihash.store.keys import as_keys, readings
+from mihash.store.metadata import decode_metadata
 from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.items import (
     as_metadata,

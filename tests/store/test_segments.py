@@ -75,7 +75,7 @@ def test_what_is_stored_comes_back(database, dtype, labels, kind):
     if labels is not None:
         assert list(chain(*found)) == labels.tolist()
         for row in (0, 1, 20, 21, 59):
-            assert np.array_equal(segments.label_of(row, kind), labels[row])
+            assert np.array_equal(segments.labels_of(np.array([row]), kind)[0], labels[row])
     some = np.array([59, 0, 21, 3, 20])
     assert np.array_equal(segments.fetch(some, 5), stored[some])
 
@@ -125,7 +125,8 @@ def test_a_row_that_is_not_there(database):
     purge(database, segments, [3, 15])
     for missing in ([3], [15], [20], [0, 3, 19], [10**9]):
         assert segments.fetch(np.array(missing), 5) is None
-    assert segments.label_of(3, PLAIN) is None
+    with pytest.raises(CorruptStore):
+        segments.labels_of(np.array([3]), PLAIN)
     assert np.array_equal(segments.fetch(np.array([4, 2, 14, 16]), 5), X[[4, 2, 14, 16]])
     assert segments.fetch(np.empty(0, dtype=np.int64), 5).shape == (0, 5)
     assert Segments(database, "float32").fetch(np.array([-1]), 5) is None
@@ -155,7 +156,7 @@ def test_purging_and_merging_keep_the_rest(database, seed):
         assert list(chain(*found)) == labels[alive].tolist()
         order = rng.permutation(alive)
         assert np.array_equal(segments.fetch(order, 5), stored[order])
-        assert [segments.label_of(int(row), PLAIN) for row in order] == labels[order].tolist()
+        assert [segments.labels_of(np.array([row]), PLAIN)[0] for row in order] == labels[order].tolist()
         with database.read() as connection:
             assert segments.ids(connection).tolist() == alive.tolist()
         middle = int(rng.choice(60))
@@ -288,7 +289,7 @@ def test_a_damaged_label_is_noticed(database):
     segments = filled(database, [10], labels=np.arange(10))
     flip_column(database.folder, "segment", "labels", np.random.default_rng(0))
     with pytest.raises(CorruptStore):
-        [segments.label_of(row, PLAIN) for row in range(10)]
+        segments.labels_of(np.arange(10), PLAIN)
 
 
 def test_damaged_ids_are_not_handed_out(database):

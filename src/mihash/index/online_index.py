@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import validation
 from ..errors import InvalidInput, Renamed, StoreError
@@ -22,22 +22,20 @@ from ..loop.distances import Distances
 from ..mapping import HashMapping
 from ..online import OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
-from ..store.change import Change
 from ..store.cluster_options import Cluster
 from ..store.keys import Key
-from ..store.question import Hits, Item, PartialHits
-from ..store.sqlite.items import Metadata
-from ..store.sqlite.positions import Reading, read_position
+from ..store.question import Hits, PartialHits
 from ..store.sqlite.seals import check_seals
 from ..store.sqlite.versions import Version, now
 from ..trigger import Trigger
-from .control import STORED, IndexControl
+from .control import STORED
+from .index_items import IndexItems
 from .options import Options, names_former
 from .recall import Recall, evaluate
 from .stats import Stats, degenerate_codes
 
 
-class OnlineIndex(IndexControl):
+class OnlineIndex(IndexItems):
     """A durable index of vectors whose binary codes are learned from what is added.
 
     `mihash.open` opens one, or creates it. One process writes; any number of threads search, and other processes
@@ -147,83 +145,6 @@ class OnlineIndex(IndexControl):
             raise
         return index
 
-    # Items
-
-    def add(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        keys: ArrayLike | None = None,
-        metadata: Metadata = None,
-        *,
-        source: tuple[str, int] | Reading | None = None,
-        at_once: int | None = None,
-    ) -> list[Key]:
-        """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
-
-        Parameters
-        ----------
-        X
-            Feature vectors (n, d), or one vector (d,).
-        y
-            Class labels (n,), integers or strings, or a 0/1 matrix (n, classes). Whether the first examples have
-            labels decides how neighbours are defined: same class, or small distance. An index with labels stores
-            and finds rows without, and does not learn from them.
-        keys
-            Strings or whole numbers, unique; by default the running number of the row, from 0.
-        metadata
-            A dictionary for each row, to filter by and to get back.
-        source
-            A name and a position up to which it was read, committed with the rows; see `position`. With a
-            `Reading` more is remembered, as `mihash.io.ingest` does of files.
-        at_once
-            From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
-        """
-        at_once = None if at_once is None else validation.integer("at_once", at_once, minimum=1)
-        X, y, keys, metadata = _rows(X, y, keys, metadata)
-        return self._write(Change.add(X, keys, None, metadata, source), y, at_once)
-
-    def update(
-        self, keys: ArrayLike | Key, X: ArrayLike, y: ArrayLike | None = None, metadata: Metadata = None
-    ) -> None:
-        """Give stored keys new vectors, and learn from these.
-
-        Without ``metadata`` they keep theirs. A label belongs to a vector: without ``y`` the new ones have none,
-        and in an index with labels they are not learned from.
-        """
-        X, y, keys, metadata = _rows(X, y, keys, metadata)
-        self._write(Change.update(keys, X, None, metadata), y)
-
-    def delete(self, keys: ArrayLike | Key) -> int:
-        """Remove items by key and return how many; an unknown key raises `UnknownName`, and nothing is removed."""
-        with self._writing:
-            return self._table.delete(keys)
-
-    def get(self, key: Key) -> Item:
-        """Return a stored item: key, vector, label and metadata."""
-        item = self._table.get(key)
-        names = self._class_names().names
-        return item._replace(label=names[item.label]) if names and item.label is not None else item
-
-    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each key whether it is stored."""
-        return self._table.contains(keys)
-
-    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
-        """Return the metadata of several items; None for those that have none or are not stored.
-
-        Where it is more than ``max_bytes`` bytes of JSON in all, `InvalidInput` is raised and nothing decoded.
-        """
-        most = None if max_bytes is None else validation.integer("max_bytes", max_bytes, minimum=0)
-        return self._table.metadata(keys, most)
-
-    def position(self, source: str) -> int | None:
-        """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
-        if not isinstance(source, str):
-            raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
-        with self._table.database.read() as connection:
-            return read_position(connection, source)
-
     def search(
         self,
         X: ArrayLike | None = None,
@@ -292,10 +213,6 @@ class OnlineIndex(IndexControl):
     def options(self) -> Options:
         """What it was created with."""
         return self._options
-
-    def __len__(self) -> int:
-        """Return how many items are stored."""
-        return len(self._table)
 
     def stats(self) -> Stats:
         """Return the state of the index in numbers."""
@@ -429,10 +346,3 @@ class OnlineIndex(IndexControl):
     def learn(self, *_: Any) -> int:
         """Raise an error that names `catch_up`."""
         raise Renamed("OnlineIndex.learn", "OnlineIndex.catch_up")
-
-
-def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:
-    """Return rows as they are; one vector, with its label, key and metadata, as one row."""
-    X, y, _ = validation.as_rows("X", X, y)
-    one_key, one_dictionary = isinstance(keys, str | int), isinstance(metadata, Mapping)
-    return X, y, [keys] if one_key else keys, [metadata] if one_dictionary else metadata

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .. import validation
 from ..errors import InvalidInput
 from ..index.online_index import OnlineIndex
-from ..store.filters import encode_metadata
 from ..store.keys import Key, as_keys
+from ..store.metadata import encode_metadata
 from ..store.sqlite.positions import Reading, read_details
 from .admission import NewKeys, Shape, check_labels
 from .readers import Rows, Source

@@ -10,8 +10,8 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from .. import validation
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
-from ..store.filters import encode_metadata
 from ..store.keys import Key, readings
+from ..store.metadata import encode_metadata
 from ..store.sqlite.items import EncodedMetadata
 from .index_service import Service, service_of
 from .limits import Limits

@@ -1,10 +1,11 @@
-"""Changes of what is stored: one add, update or delete, checked once, and then numbered once.
+"""Changes of what is stored: one add, upsert, update or delete, checked once, and then numbered once.
 
 A caller's arguments become a `Change`. The table gives it sequence numbers, which makes it `Rows`. Rows are
 committed in one transaction: here, or by each shard of a table on Ray.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import DuplicateKey, InvalidInput
+from .filters import Condition, compile_filter
 from .keys import Key, as_keys
 from .sqlite.items import Metadata, as_metadata
 from .sqlite.positions import Reading, as_position
@@ -19,26 +21,30 @@ from .sqlite.segments import Segment
 
 Source = tuple[str, int] | Reading | None
 
+_NOTHING: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
+
 
 @dataclass(frozen=True)
 class Change:
-    """One add, update or delete. The class methods check their arguments and make it.
+    """One add, upsert, update or delete. The class methods check their arguments and make it.
 
     Attributes
     ----------
     kind
-        ``"add"``, ``"update"`` or ``"delete"``.
+        ``"add"``, ``"upsert"``, ``"update"``, ``"describe"`` (an update of metadata alone) or ``"delete"``.
     keys
-        The keys of the items, all different; None where the table numbers them.
+        The keys of the items, all different; None where the table numbers them, or finds them by ``where``.
     vectors
-        The new vectors (n, d) as float32; none for a delete.
+        The new vectors (n, d) as float32; none for a delete, and where only metadata changes.
     labels
         Class labels (n,), a 0/1 matrix (n, classes), or None.
     texts
-        Metadata as JSON, one text or None for each row; None where none was given: an update then keeps what is
-        stored.
+        Metadata as JSON, one text or None for each row; None where none was given: a stored key then keeps what
+        is stored.
     source
         Where the rows came from and up to where it was read, or None.
+    where
+        In place of keys, the items to delete as a compiled filter; None with keys.
 
     Examples
     --------
@@ -47,12 +53,13 @@ class Change:
     ('add', ['a'], 'float32', ['{"year":2000}'])
     """
 
-    kind: Literal["add", "update", "delete"]
+    kind: Literal["add", "upsert", "update", "describe", "delete"]
     keys: list[Key] | None
     vectors: NDArray[np.float32]
     labels: NDArray[Any] | None = None
     texts: list[str | None] | None = None
     source: Source = None
+    where: Condition | None = None
 
     @classmethod
     def add(
@@ -87,20 +94,53 @@ class Change:
         return cls("add", chosen, vectors, checked, texts, source)
 
     @classmethod
-    def update(
-        cls, keys: ArrayLike | Key, X: ArrayLike, labels: ArrayLike | None = None, metadata: Metadata = None
+    def upsert(
+        cls, X: ArrayLike, keys: ArrayLike | Key, labels: ArrayLike | None = None, metadata: Metadata = None
     ) -> "Change":
-        """Return new vectors for stored keys; without ``metadata`` the items keep theirs."""
+        """Return vectors for keys of which some are stored: these are replaced, the others are added.
+
+        Without ``metadata`` a stored key keeps its own.
+        """
         vectors, checked, texts = _rows(X, labels, metadata)
-        chosen = as_keys([keys] if isinstance(keys, str | int) else keys, len(vectors))
-        if _repeated(chosen) is not None:
-            raise InvalidInput("`keys` must be different keys; one is given twice.")
-        return cls("update", chosen, vectors, checked, texts)
+        return cls("upsert", _named(keys, len(vectors)), vectors, checked, texts)
 
     @classmethod
-    def delete(cls, keys: ArrayLike | Key) -> "Change":
-        """Return the removal of items; a key that is given twice counts once."""
-        return cls("delete", list(dict.fromkeys(as_keys(keys))), np.empty((0, 0), dtype=np.float32))
+    def update(
+        cls,
+        keys: ArrayLike | Key,
+        X: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        metadata: Metadata = None,
+    ) -> "Change":
+        """Return new vectors for stored keys, new metadata, or both.
+
+        What is not given stays as it is stored; a label belongs to its vector, and comes with it or not at all.
+        """
+        if X is not None:
+            vectors, checked, texts = _rows(X, labels, metadata)
+            return cls("update", _named(keys, len(vectors)), vectors, checked, texts)
+        if metadata is None or labels is not None:
+            given = "`y`" if labels is not None else "neither"
+            raise InvalidInput(f"An update needs `X`, `metadata` or both, and `y` only with `X`; got {given}.")
+        names = as_keys(keys)
+        return cls("describe", _named(names, len(names)), _NOTHING, None, as_metadata(metadata, len(names)))
+
+    @classmethod
+    def delete(cls, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> "Change":
+        """Return the removal of items by key or by a filter; a key that is given twice counts once."""
+        if (keys is None) == (where is None):
+            raise InvalidInput("Delete by `keys` or by `where`: one of them, not both.")
+        if where is not None:
+            return cls("delete", None, _NOTHING, where=compile_filter(where))
+        return cls("delete", list(dict.fromkeys(as_keys(keys))), _NOTHING)  # type: ignore[arg-type]
+
+
+def _named(keys: ArrayLike | Key, n: int) -> list[Key]:
+    """Return n different keys."""
+    chosen = as_keys([keys] if isinstance(keys, str | int) else keys, n)
+    if (twice := _repeated(chosen)) is not None:
+        raise DuplicateKey(f"`keys` must be different keys; {twice!r} is given twice. Nothing was changed.")
+    return chosen
 
 
 def _rows(
@@ -133,24 +173,32 @@ class Rows:
     keys
         The keys of the items, those of the removed ones for a delete; None where they are the sequence numbers.
     texts
-        Metadata as JSON for each row that comes; None where no row has any.
+        Metadata as JSON for each row that comes, or that is described; None where no row has any.
     gone
-        The sequence numbers of the rows that go.
+        For each item the sequence number of the row that goes, -1 where none does; empty where none goes at all.
+    described
+        The sequence numbers of the rows that stay and get the metadata ``texts``.
     """
 
     segment: Segment
     keys: list[Key] | None
     texts: list[str | None] | None
     gone: list[int]
+    described: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return the number of items that change."""
-        return max(len(self.segment), len(self.gone))
+        return max(len(self.segment), len(self.gone), len(self.described))
 
     @property
     def names(self) -> list[Key]:
         """The keys of the items."""
         return list(self.segment.ids.tolist()) if self.keys is None else self.keys
+
+    @property
+    def removed(self) -> list[int]:
+        """The sequence numbers of the rows that go."""
+        return [number for number in self.gone if number >= 0]
 
     def part(self, places: list[int]) -> "Rows":
         """Return the change of some of the items."""
@@ -160,4 +208,5 @@ class Rows:
             None if self.keys is None else [self.keys[place] for place in places],
             texts if texts is not None and any(text is not None for text in texts) else None,
             [self.gone[place] for place in places] if self.gone else [],
+            [self.described[place] for place in places] if self.described else [],
         )

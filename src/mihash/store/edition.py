@@ -53,6 +53,8 @@ class Edition:
         How many deletions, of any time, it knows of.
     n_purges
         How often deleted rows were purged before it.
+    n_described
+        How many changes of metadata alone, of any time, it knows of.
     """
 
     version: int
@@ -65,6 +67,7 @@ class Edition:
     n_dead: int = 0
     n_tombstones: int = 0
     n_purges: int = 0
+    n_described: int = 0
 
     @classmethod
     def empty(cls, version: int, mapping: HashMapping, capacity: int = 0) -> "Edition":
@@ -143,6 +146,7 @@ class Edition:
             n_dead=other.n_dead,
             n_tombstones=other.n_tombstones,
             n_purges=other.n_purges,
+            n_described=other.n_described,
         )
 
     def places(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..search import Method, as_method
-from .filters import compile_filter
+from .filters import Condition, compile_filter
 from .keys import Key
 
 Found = list[tuple[NDArray[np.int64], NDArray[Any]]]
@@ -132,7 +132,7 @@ class Question:
         default=10,
         metadata=_about("integer", "How many items to return for each query; fewer where there are fewer.", 1),
     )
-    where: tuple[str, list[Any]] | None = field(
+    where: Condition | None = field(
         default=None,
         metadata=_about("object", "Return only items whose metadata matches this filter (docs/index.md)."),
     )

@@ -6,11 +6,11 @@ are in that database (`SQLiteTable`) or on other machines (`RayTable`). Both fil
 
 import json
 import sqlite3
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +20,9 @@ from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownN
 from ..mapping import HashMapping
 from .change import Change, Rows, Source
 from .edition import Edition, Published
-from .filters import decode_metadata
-from .keys import Key, as_keys
-from .question import Found, Hits, Item, Nearest, Question
+from .item_reads import ItemReads
+from .keys import Key
+from .question import Found, Hits, Nearest, Question
 from .sqlite.database import Database
 from .sqlite.items import Metadata, all_found
 from .sqlite.positions import write_position
@@ -31,37 +31,7 @@ from .sqlite.settings import read_settings, write_settings
 from .sqlite.versions import Version, mapping_of, propose, published_versions, waiting_version
 
 
-class HashTable(Protocol):
-    """What `OnlineHashing` needs of a hash table: items and queries encoded with one snapshot."""
-
-    def __len__(self) -> int:
-        """Return how many items are stored."""
-        ...
-
-    @property
-    def n_features(self) -> int | None:
-        """The dimension of the stored vectors, None while it is not known."""
-        ...
-
-    @property
-    def mapping(self) -> HashMapping | None:
-        """The snapshot that the codes belong to, None before the first `rebuild`."""
-        ...
-
-    def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> Any:
-        """Store items; their codes are made with the table's own snapshot."""
-        ...
-
-    def rebuild(self, mapping: HashMapping) -> None:
-        """Recompute every code with a new snapshot."""
-        ...
-
-    def search(self, Q: ArrayLike, k: int = 10) -> Hits:
-        """Return the k nearest items to each query."""
-        ...
-
-
-class Table(ABC):
+class Table(ItemReads):
     """A hash table that an index is built on.
 
     Parameters
@@ -153,15 +123,25 @@ class Table(ABC):
         """Store items under unique keys: `write` of `Change.add`."""
         return self.write(Change.add(X, keys, labels, metadata, source))
 
-    def update(
-        self, keys: ArrayLike | Key, X: ArrayLike, labels: ArrayLike | None = None, metadata: Metadata = None
+    def upsert(
+        self, X: ArrayLike, keys: ArrayLike | Key, labels: ArrayLike | None = None, metadata: Metadata = None
     ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Give stored keys new vectors; without ``metadata`` they keep theirs: `write` of `Change.update`."""
+        """Store items, in place of those of the same keys: `write` of `Change.upsert`."""
+        return self.write(Change.upsert(X, keys, labels, metadata))
+
+    def update(
+        self,
+        keys: ArrayLike | Key,
+        X: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        metadata: Metadata = None,
+    ) -> tuple[list[Key], NDArray[np.float32]]:
+        """Give stored keys new vectors, new metadata, or both: `write` of `Change.update`."""
         return self.write(Change.update(keys, X, labels, metadata))
 
-    def delete(self, keys: ArrayLike | Key) -> int:
-        """Remove items and return how many: `write` of `Change.delete`."""
-        return len(self.write(Change.delete(keys))[0])
+    def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
+        """Remove items, by key or by a filter, and return how many: `write` of `Change.delete`."""
+        return len(self.write(Change.delete(keys, where))[0])
 
     def write(self, change: Change, **settings: Any) -> tuple[list[Key], NDArray[np.float32]]:
         """Commit a change, with settings: all of it is on the disk, and found, when this returns, or nothing is.
@@ -177,20 +157,34 @@ class Table(ABC):
             raise InvalidInput("`y` must be labels of the kind that is stored: a class each, or a 0/1 matrix.")
         vectors = self.segments.cast(X)
         with self.database.lock:
-            keys, texts, gone = change.keys, change.texts, []
-            if keys is not None and change.kind == "add":
-                self._check_new(keys)
-            elif keys is not None:
-                keeps_metadata = change.kind == "update" and texts is None
-                ids, known = self.lookup(keys, with_texts=keeps_metadata)
-                gone, texts = all_found(keys, ids), known if keeps_metadata else texts
-            first = self.last + 1
-            if keys is None and not self.setting("plain_keys"):
-                first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
-            segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
-            rows = Rows(segment, keys, texts, gone)
+            rows = self._numbered(change, vectors)
             self.apply(rows, change.source, **settings)
         return rows.names, vectors.astype(np.float32, copy=False)
+
+    def _numbered(self, change: Change, vectors: NDArray[Any]) -> Rows:
+        """Return a change with the sequence numbers of its rows, and of those that it replaces or removes."""
+        keys, texts, gone, described = change.keys, change.texts, list[int](), list[int]()
+        if change.where is not None:
+            gone, keys = self.listed(change.where)
+        elif keys is not None and change.kind == "add":
+            self._check_new(keys)
+        elif keys is not None:
+            keeps_metadata = change.kind in ("update", "upsert") and texts is None
+            ids, known = self.lookup(keys, with_texts=keeps_metadata)
+            if keeps_metadata:
+                texts = known if any(text is not None for text in known) else None
+            if change.kind == "upsert":
+                replaced = [-1 if each is None else each for each in ids]
+                gone = replaced if any(each >= 0 for each in replaced) else []
+            elif change.kind == "describe":
+                described = all_found(keys, ids)
+            else:
+                gone = all_found(keys, ids)
+        first = self.last + 1
+        if keys is None and not self.setting("plain_keys"):
+            first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
+        segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
+        return Rows(segment, keys, texts, gone, described)
 
     def apply(self, rows: Rows, source: Source = None, **settings: Any) -> None:
         """Commit a numbered change, with settings, in one transaction.
@@ -211,8 +205,10 @@ class Table(ABC):
     def _changed_settings(self, rows: Rows) -> dict[str, Any]:
         segment = rows.segment
         fresh: dict[str, Any] = {}
-        if rows.gone:
-            fresh["tombstones"] = self._count("tombstones") + len(rows.gone)
+        if removed := rows.removed:
+            fresh["tombstones"] = self._count("tombstones") + len(removed)
+        if rows.described:
+            fresh["described"] = self._count("described") + len(rows.described)
         if len(segment):
             fresh |= {"last": int(segment.ids[-1]), "rows": self._count("rows") + len(segment)}
             fresh["n_features"] = segment.vectors.shape[1]
@@ -324,22 +320,6 @@ class Table(ABC):
             raise NotReady("Items were purged meanwhile: try again.")
         return chosen, vectors
 
-    def get(self, key: Key) -> Item:
-        """Return a stored item."""
-        wanted = as_keys(key)
-        if len(wanted) != 1:
-            raise InvalidInput(f"`get` takes one key; got {len(wanted)}.")
-        return self._item(wanted[0])
-
-    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
-        """Return for each key whether it is stored."""
-        ids, _ = self.lookup(as_keys(keys), False)
-        return np.array([number is not None for number in ids], dtype=np.bool_)
-
-    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
-        """Return the metadata of items, None for those without; raise where its JSON exceeds ``max_bytes``."""
-        return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
-
     def close(self) -> None:
         """Close the files."""
         self.database.close()
@@ -353,12 +333,6 @@ class Table(ABC):
     @abstractmethod
     def _check_new(self, keys: list[Key]) -> None:
         """Raise `DuplicateKey` where a key is stored, unless `_store` does that."""
-
-    @abstractmethod
-    def lookup(
-        self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
-    ) -> tuple[list[int | None], list[str | None]]:
-        """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
 
     @abstractmethod
     def top_key(self) -> int:
@@ -406,10 +380,6 @@ class Table(ABC):
     @abstractmethod
     def _unchanging(self) -> AbstractContextManager[None]:
         """Stop changes."""
-
-    @abstractmethod
-    def _item(self, key: Key) -> Item:
-        """Return a stored item."""
 
     @abstractmethod
     def live_ids(self) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import DuplicateKey, InvalidInput, UnknownName
+from mihash.store.filters import compile_filter
 from mihash.store.ray import RayTable
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 from stored import FIRST, SECOND, D, everything, metadata_of
@@ -107,4 +108,24 @@ def test_every_answer_is_that_of_one_table(pair):
     asked = [3, "k7", "k9", 8, 10**6]
     assert pair[0].contains(asked).tolist() == pair[1].contains(asked).tolist()
     assert pair[0].metadata(asked) == pair[1].metadata(asked)
+    newer = vectors(6)
+    for table in both:
+        table.upsert(newer, ["k9", "new", 5, 10**7, "k1", 6], metadata=[{"a": 1}] * 6)
+        table.upsert(newer[:3], ["new", "newest", 7])
+    all_same(pair)
+    for table in both:
+        table.update(["k9", 8, "newest"], metadata=[{"a": 2}, {"a": 1, "b": "x"}, None])
+    all_same(pair)
+    everywhere = pair[1].keys()
+    assert pair[0].keys() == everywhere
+    where = compile_filter({"a": 1})
+    assert pair[0].keys(where, 8, 5) == pair[1].keys(where, 8, 5) != []
+    for mine, theirs in zip(*(table.get(everywhere[::3]) for table in pair), strict=True):
+        assert (mine.key, mine.vector.tolist(), mine.metadata) == (
+            theirs.key,
+            theirs.vector.tolist(),
+            theirs.metadata,
+        )
+    assert pair[0].delete(where={"b": "x"}) == pair[1].delete(where={"b": "x"}) > 0
+    all_same(pair)
     check_refusals(pair)

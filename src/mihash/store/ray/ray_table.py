@@ -25,6 +25,7 @@ from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
 from ..change import Rows
 from ..edition import Published
+from ..filters import Condition
 from ..keys import Key
 from ..question import Found, Item, Nearest, Question
 from ..sqlite.database import Database
@@ -36,8 +37,9 @@ from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View
 from .merge import found_at, nearest_of
-from .routing import parts_of, places_by_shard
+from .routing import parts_of
 from .shard_clients import Members, missed
+from .shard_items import items, listed, lookup
 
 _RETRIES = 8
 _PATIENCE_S = 10.0
@@ -208,15 +210,7 @@ class RayTable(Table):
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
         """Ask the shards of the keys; each gives at most ``max_bytes`` of texts."""
-        places = places_by_shard(keys, len(self.members)) if keys else {}
-        ids: list[int | None] = [None] * len(keys)
-        texts: list[str | None] = [None] * len(keys)
-        self.members.require(self._seen().lasts, places)
-        asked = {shard: ([keys[place] for place in own], with_texts, max_bytes) for shard, own in places.items()}
-        for shard, answer in self.members.answers("lookup", asked).items():
-            for place, number, text in zip(places[shard], *answer, strict=True):
-                ids[place], texts[place] = number, text
-        return ids, texts
+        return lookup(self.members, self._seen().lasts, keys, with_texts, max_bytes)
 
     def top_key(self) -> int:
         """Return the largest key that is a number, -1 where there is none."""
@@ -344,11 +338,14 @@ class RayTable(Table):
         """Return ids and distances of the k nearest vectors to each query, without its own, by (distance, id)."""
         return nearest_of(self.members.ask_all("exact", queries, own, k), k)[0]
 
-    def _item(self, key: Key) -> Item:
-        (shard,) = places_by_shard([key], len(self.members))
-        self.members.require(self._seen().lasts, [shard])
-        item: Item = self.members.answers("get", {shard: (key,)})[shard]
-        return item
+    def _items(self, keys: list[Key]) -> list[Item]:
+        return items(self.members, self._seen().lasts, keys)
+
+    def listed(
+        self, where: Condition | None = None, after: int = -1, limit: int | None = None
+    ) -> tuple[list[int], list[Key]]:
+        """Return sequence numbers and keys of items after a number, in order; at most ``limit``."""
+        return listed(self.members, self._seen().lasts, where, after, limit)
 
     # Maintenance
 

@@ -48,7 +48,8 @@ def parts_of(rows: Rows, n_shards: int) -> dict[int, dict[str, Any]]:
 def rows_of(part: dict[str, Any]) -> Rows:
     """Return the numbered change that a part of an entry tells a shard."""
     segment = Segment(part["ids"], part["vectors"], part["labels"])
-    return Rows(segment, part["keys"], part["texts"], part["gone"].tolist())
+    described = part["described"].tolist() if "described" in part else []  # not in the first logs
+    return Rows(segment, part["keys"], part["texts"], part["gone"].tolist(), described)
 
 
 def _entry(rows: Rows) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def _entry(rows: Rows) -> dict[str, Any]:
         "vectors": segment.vectors,
         "labels": segment.labels,
         "gone": np.array(rows.gone, dtype=np.int64),
+        "described": np.array(rows.described, dtype=np.int64),
     }
 
 

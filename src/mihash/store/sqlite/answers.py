@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ...search import Bitmap, as_bitmap, as_columns
 from ..edition import Edition
+from ..filters import Condition
 from ..keys import key_array
 from ..question import Found, Nearest, Question
 from ..rescoring import rescored
@@ -56,7 +57,7 @@ class Answers:
         """Return ids and distances of the nearest codes to each query: k, or as many as are rescored."""
         live = edition.live
         if question.where is not None:
-            live = self._matching(edition, *question.where)
+            live = self._matching(edition, question.where)
             if live is None:
                 return None
         queries = as_columns(edition.mapping.encode_rows(question.queries))
@@ -85,12 +86,13 @@ class Answers:
         with self._database.read() as connection:
             return check_items(connection, wanted) == len(wanted)
 
-    def _matching(self, edition: Edition, sql: str, parameters: list[Any]) -> Bitmap | None:
+    def _matching(self, edition: Edition, where: Condition) -> Bitmap | None:
         """Return the rows that are not deleted and whose metadata matches; None where some are gone meanwhile.
 
-        Rows never change, so what is known of the first ones stays, and only those that came since are read.
+        While no metadata is changed, what is known of the first rows stays, and only those that came since are
+        read.
         """
-        name = (edition.n_purges, sql, json.dumps(parameters))
+        name = (edition.n_purges, edition.n_described, where.sql, json.dumps(where.parameters))
         known, bits = self._matches.get(name, (np.empty(0, dtype=np.bool_), None))
         if len(known) < edition.n:
             mask = np.zeros(edition.n, dtype=np.bool_)
@@ -98,10 +100,10 @@ class Answers:
             fresh = edition.ids[len(known) :][~edition.dead[len(known) :]]
             with self._database.read() as connection:
                 settings = read_settings(connection)
-                current = (settings.get("tombstones", 0), settings.get("compactions", 0))
-                if current != (edition.n_tombstones, edition.n_purges):
+                current = [settings.get(each, 0) for each in ("tombstones", "compactions", "described")]
+                if current != [edition.n_tombstones, edition.n_purges, edition.n_described]:
                     return None
-                found = matching(connection, sql, parameters, fresh)
+                found = matching(connection, where.sql, where.parameters, fresh)
             mask[edition.places(np.array(found, dtype=np.int64))] = True
             known, bits = mask, as_bitmap(mask)
             kept = {each: of for each, of in list(self._matches.items())[1 - _REMEMBERED :] if each != name}

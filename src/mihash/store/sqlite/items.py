@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
-from ..filters import encode_metadata
 from ..keys import Key
+from ..metadata import encode_metadata
 from .schema import check_structure
 from .seals import value_check
 
@@ -142,6 +142,25 @@ def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
         missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
         raise UnknownName(f"The key {missing!r} is not stored.")
     return found
+
+
+def list_items(
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], after: int = -1, limit: int | None = None
+) -> tuple[list[int], list[Key]]:
+    """Return ids and keys of the items after an id that match a condition, in order; at most ``limit``."""
+    query = f"SELECT id, key, metadata, seal FROM item WHERE id > ? AND {sql} ORDER BY id LIMIT ?"
+    rows = connection.execute(query, (after, *parameters, -1 if limit is None else limit)).fetchall()
+    for number, key, text, seal in rows:
+        _unsealed_key(number, key, seal)
+        _unsealed_text(number, text, seal)
+    return [row[0] for row in rows], [row[1] for row in rows]
+
+
+def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Sequence[str | None]) -> None:
+    """Replace the metadata of stored ids inside a transaction."""
+    keys = keys_of(connection, np.array(ids, dtype=np.int64))
+    rows = [(text, _seal(number, keys[number], text), number) for number, text in zip(ids, texts, strict=True)]
+    connection.executemany("UPDATE item SET metadata = ?, seal = ? WHERE id = ?", rows)
 
 
 def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:

@@ -168,19 +168,27 @@ class Segments:
             raise CorruptStore(_damaged(int(ids[0])))
         return vectors.astype(np.float32, copy=False)
 
-    def label_of(self, row: int, kind: LabelKind) -> Any:
-        """Return the label of one row, or None."""
+    def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
+        """Return the labels of stored rows (sorted), None for those that have none."""
         query = (
             "SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE first <= ? "
             "ORDER BY first DESC LIMIT 1"
         )
+        found: list[Any] = []
         with self._database.read() as connection:
-            first, last, n, packed, head, labels, digest, checks = connection.execute(query, (row,)).fetchone()
-            ids = _ids_of(first, last, n, packed, head)
-            if digest != _digest(head, labels, checks):
-                raise CorruptStore(_damaged(first))
-            place = np.flatnonzero(ids == row)
-            return None if labels is None or not len(place) else _labels(labels, n, kind)[place[0]]
+            while len(found) < len(ids):
+                row = int(ids[len(found)])
+                first, last, n, packed, head, blob, digest, checks = connection.execute(query, (row,)).fetchone()
+                stored = _ids_of(first, last, n, packed, head)
+                if digest != _digest(head, blob, checks):
+                    raise CorruptStore(_damaged(first))
+                labels = None if blob is None else _labels(blob, n, kind)
+                mine = ids[len(found) : int(np.searchsorted(ids, last, side="right"))]
+                places = np.searchsorted(stored, mine)
+                if not len(mine) or (places >= n).any() or (stored[places] != mine).any():
+                    raise CorruptStore(_damaged(first))
+                found += [None] * len(mine) if labels is None else list(labels[places])
+        return found
 
     def merge(
         self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int, full: bool = False

@@ -24,14 +24,24 @@ from ...errors import CorruptStore, NotReady, StoreError
 from ...search import as_codes
 from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
-from ..filters import decode_metadata
+from ..filters import Condition
 from ..keys import Key
+from ..metadata import decode_metadata
 from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
 from ..table import Table
 from .answers import Answers
 from .database import Database
-from .items import all_found, insert_items, lookup, remove_items, removed_items, top_key
+from .items import (
+    all_found,
+    describe_items,
+    insert_items,
+    list_items,
+    lookup,
+    remove_items,
+    removed_items,
+    top_key,
+)
 from .segments import Segment, Segments
 from .settings import new_settings, read_settings, write_settings
 from .verification import verify
@@ -135,15 +145,20 @@ class SQLiteTable(Table):
             return top_key(connection)
 
     def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
-        segment, edition, n_tombstones = rows.segment, self._edition, self._count("tombstones")
-        if rows.gone:
-            remove_items(connection, rows.gone, n_tombstones)
+        segment, edition, removed = rows.segment, self._edition, rows.removed
+        n_tombstones, n_described = self._count("tombstones"), self._count("described")
+        if removed:
+            remove_items(connection, removed, n_tombstones)
+        if rows.described:
+            describe_items(connection, rows.described, rows.texts or [None] * len(rows.described))
         if len(segment):
             insert_items(connection, segment.ids, rows.names, rows.texts)
             self.segments.append(connection, segment)
         if edition is not None:  # made before the commit, so that a search waits for little after it
             edition = edition.encoded(segment.ids, segment.features) if len(segment) else edition
-            edition = edition.without(rows.gone, n_tombstones + len(rows.gone)) if rows.gone else edition
+            edition = edition.without(removed, n_tombstones + len(removed)) if removed else edition
+            if rows.described:
+                edition = replace(edition, n_described=n_described + len(rows.described))
         return partial(setattr, self, "_edition", edition)
 
     # Versions
@@ -225,16 +240,29 @@ class SQLiteTable(Table):
             finally:
                 self._followed = None
 
-    def _item(self, key: Key) -> Item:
+    def _items(self, keys: list[Key]) -> list[Item]:
         with self.database.read() as connection:
-            ids, texts = lookup(connection, [key], with_texts=True)
-            (number,) = all_found([key], ids)
-            vectors = self.fetch(np.array([number]))
+            ids, texts = lookup(connection, keys, with_texts=True)
+            numbers = np.array(all_found(keys, ids), dtype=np.int64)
+            if not len(numbers):
+                return []
+            wanted, places = np.unique(numbers, return_inverse=True)
+            vectors, kind = self.fetch(wanted), self.label_kind
             if vectors is None:
-                raise CorruptStore(f"The vector of the key {key!r} is missing. Use a backup.")
-            kind = self.label_kind
-            label = None if kind is None else self.segments.label_of(number, kind)
-            return Item(key, vectors[0], label, decode_metadata(texts[0]))
+                raise CorruptStore(f"A vector of {len(keys)} stored keys is missing. Use a backup.")
+            labels = [None] * len(wanted) if kind is None else self.segments.labels_of(wanted, kind)
+            return [
+                Item(key, vectors[place], labels[place], decode_metadata(text))
+                for key, place, text in zip(keys, places.tolist(), texts, strict=True)
+            ]
+
+    def listed(
+        self, where: Condition | None = None, after: int = -1, limit: int | None = None
+    ) -> tuple[list[int], list[Key]]:
+        """Return sequence numbers and keys of items after a number, in order; at most ``limit``."""
+        sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
+        with self.database.read() as connection:
+            return list_items(connection, sql, parameters, after, limit)
 
     def live_ids(self) -> NDArray[np.int64]:
         """Return the sequence numbers of all items, in order."""
@@ -360,7 +388,8 @@ class SQLiteTable(Table):
     def _with_deletions(self, edition: Edition) -> Edition:
         with self.database.read() as connection:
             gone = self._deleted(connection)
-        return replace(edition.without(gone, self._count("tombstones")), n_purges=self._count("compactions"))
+        edition = edition.without(gone, self._count("tombstones"))
+        return replace(edition, n_purges=self._count("compactions"), n_described=self._count("described"))
 
     def _deleted(self, connection: sqlite3.Connection) -> list[int]:
         """Return the ids of deleted rows that were not purged."""
@@ -386,6 +415,7 @@ class SQLiteTable(Table):
                     _check_whole(edition, settings.get("rows", 0))
                     gone = removed_items(connection, edition.n_tombstones, n_tombstones)
                     self._settings = settings
+                    edition = replace(edition, n_described=settings.get("described", 0))
                     self._edition = edition.without(gone, n_tombstones) if gone else edition
             self._followed = seen
 

@@ -1,0 +1,211 @@
+"""The items of an index: add, upsert, update and delete them, get them back, and list their keys."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import validation
+from ..errors import InvalidInput
+from ..store.change import Change
+from ..store.filters import compile_filter
+from ..store.keys import Key, as_keys
+from ..store.question import Item
+from ..store.sqlite.items import Metadata
+from ..store.sqlite.positions import Reading, read_position
+from .control import IndexControl
+
+_PAGE = 1000
+
+
+class IndexItems(IndexControl):
+    """The verbs of an index. Every change is one transaction: all of it is stored, or nothing."""
+
+    def add(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        keys: ArrayLike | None = None,
+        metadata: Metadata = None,
+        *,
+        source: tuple[str, int] | Reading | None = None,
+        at_once: int | None = None,
+    ) -> list[Key]:
+        """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
+
+        Parameters
+        ----------
+        X
+            Feature vectors (n, d), or one vector (d,).
+        y
+            Class labels (n,), integers or strings, or a 0/1 matrix (n, classes). Whether the first examples have
+            labels decides how neighbours are defined: same class, or small distance. An index with labels stores
+            and finds rows without, and does not learn from them.
+        keys
+            Strings or whole numbers, unique; by default the running number of the row, from 0.
+        metadata
+            A dictionary for each row, to filter by and to get back.
+        source
+            A name and a position up to which it was read, committed with the rows; see `position`. With a
+            `Reading` more is remembered, as `mihash.io.ingest` does of files.
+        at_once
+            From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
+        """
+        at_once = None if at_once is None else validation.integer("at_once", at_once, minimum=1)
+        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        return self._write(Change.add(X, keys, None, metadata, source), y, at_once)
+
+    def upsert(
+        self, X: ArrayLike, keys: ArrayLike | Key, y: ArrayLike | None = None, metadata: Metadata = None
+    ) -> list[Key]:
+        """Store vectors under keys, in place of what these keys have; learn from them, and return the keys.
+
+        A replaced item counts as new: it is the youngest, and is learned from once more. Without ``metadata`` a
+        stored key keeps its own. A key that is given twice raises `DuplicateKey`, and nothing is stored.
+
+        Parameters
+        ----------
+        X
+            Feature vectors (n, d), or one vector (d,).
+        keys
+            A key for each, stored or not.
+        y, metadata
+            As for `add`.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, n_bits=16) as index:
+        ...     keys = index.add(np.eye(3), keys=["a", "b", "c"], metadata=[{"year": 1999}] * 3)
+        ...     keys = index.upsert([[5.0, 0, 0], [0, 5, 0]], ["b", "d"])
+        ...     index.update("a", metadata={"year": 2001})
+        ...     print(list(index), "d" in index, index.get("b").vector.tolist(), index.get("b").metadata)
+        ...     print(index.keys(where={"year": 2001}), index.delete(where={"year": 1999}), len(index))
+        ['a', 'c', 'b', 'd'] True [5.0, 0.0, 0.0] {'year': 1999}
+        ['a'] 2 2
+        >>> folder.cleanup()
+        """
+        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        return self._write(Change.upsert(X, keys, None, metadata), y)
+
+    def update(
+        self,
+        keys: ArrayLike | Key,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        metadata: Metadata = None,
+    ) -> None:
+        """Give stored keys new vectors, new metadata, or both; an unknown key raises `UnknownName`.
+
+        New vectors are learned from, and without ``metadata`` the items keep theirs. New metadata replaces all of
+        the old; without ``X`` nothing else changes, and nothing is learned. A label belongs to a vector: without
+        ``y`` new vectors have none, and in an index with labels they are not learned from.
+        """
+        if X is None:
+            one = [metadata] if isinstance(metadata, Mapping) else metadata
+            change = Change.update(keys, None, y, one)
+            with self._writing:
+                self._table.write(change)
+            return
+        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        self._write(Change.update(keys, X, None, metadata), y)
+
+    def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
+        """Remove items by key, or those that match a filter, and return how many.
+
+        An unknown key raises `UnknownName`, and nothing is removed. The filter ``{}`` matches every item.
+        """
+        with self._writing:
+            return self._table.delete(keys, where)
+
+    @overload
+    def get(self, keys: Key) -> Item: ...
+
+    @overload
+    def get(self, keys: list[Key]) -> list[Item]: ...
+
+    @overload
+    def get(self, keys: ArrayLike) -> Item | list[Item]: ...
+
+    def get(self, keys: ArrayLike | Key) -> Item | list[Item]:
+        """Return a stored item: key, vector, label and metadata; of several keys a list of items, in their order.
+
+        An unknown key raises `UnknownName`.
+        """
+        found, names = self._table.get(keys), self._class_names().names
+
+        def named(item: Item) -> Item:
+            return item._replace(label=names[item.label]) if names and item.label is not None else item
+
+        return [named(item) for item in found] if isinstance(found, list) else named(found)
+
+    def keys(
+        self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
+    ) -> list[Key]:
+        """Return the keys of stored items in the order of their age, the oldest first.
+
+        An item whose vector was replaced counts as new.
+
+        Parameters
+        ----------
+        where
+            Only items whose metadata matches this filter (docs/index.md).
+        after
+            Only items that are younger than the item of this key: with ``limit``, the next page. If it was deleted
+            meanwhile, `UnknownName` is raised.
+        limit
+            At most so many.
+        """
+        condition = None if where is None else compile_filter(where)
+        most = None if limit is None else validation.integer("limit", limit, minimum=0, maximum=2**62)
+        return self._table.keys(condition, after, most)
+
+    def __iter__(self) -> Iterator[Key]:
+        """Yield the keys of stored items in the order of their age; items that come meanwhile are yielded too."""
+        last = -1
+        while True:
+            ids, keys = self._table.listed(None, last, _PAGE)
+            if not ids:
+                return
+            yield from keys
+            last = ids[-1]
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a key is stored."""
+        try:
+            wanted = as_keys([key])  # type: ignore[arg-type]
+        except InvalidInput:
+            return False
+        return bool(self._table.contains(wanted)[0])
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        return len(self._table)
+
+    def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
+        """Return for each key whether it is stored."""
+        return self._table.contains(keys)
+
+    def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
+        """Return the metadata of several items; None for those that have none or are not stored.
+
+        Where it is more than ``max_bytes`` bytes of JSON in all, `InvalidInput` is raised and nothing decoded.
+        """
+        most = None if max_bytes is None else validation.integer("max_bytes", max_bytes, minimum=0)
+        return self._table.metadata(keys, most)
+
+    def position(self, source: str) -> int | None:
+        """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
+        if not isinstance(source, str):
+            raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
+        with self._table.database.read() as connection:
+            return read_position(connection, source)
+
+
+def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:
+    """Return rows as they are; one vector, with its label, key and metadata, as one row."""
+    X, y, _ = validation.as_rows("X", X, y)
+    one_key, one_dictionary = isinstance(keys, str | int), isinstance(metadata, Mapping)
+    return X, y, [keys] if one_key else keys, [metadata] if one_dictionary else metadata

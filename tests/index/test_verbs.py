@@ -1,0 +1,211 @@
+"""Upsert, update, delete by filter, get of many, iteration and pages of keys, through a kill and a reader."""
+
+import datetime
+import itertools
+
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import DuplicateKey, InvalidInput, UnknownName
+from mihash.store.change import Change
+
+rng = np.random.default_rng(3)
+X = rng.standard_normal((60, 5)).astype(np.float32)
+NAMES = [f"k{i}" for i in range(40)]
+
+
+@pytest.fixture
+def index(tmp_path):
+    made = mihash.open(tmp_path / "index", n_bits=16)
+    made.add(X[:40], keys=NAMES, metadata=[{"group": i % 4, "i": i} for i in range(40)])
+    yield made
+    made.close()
+
+
+def contents(index):
+    return [(item.key, item.vector.tolist(), item.label, item.metadata) for item in index.get(list(index))]
+
+
+def test_an_upsert_replaces_what_is_stored_and_adds_the_rest(index):
+    keys = index.upsert(X[40:44], ["k3", "new", "k5", 17])
+    assert keys == ["k3", "new", "k5", 17]
+    assert len(index) == 42
+    assert np.array_equal(index.get("k3").vector, X[40])
+    assert [item.metadata for item in index.get(keys)] == [{"group": 3, "i": 3}, None, {"group": 1, "i": 5}, None]
+    index.upsert(X[44:46], ["k3", "other"], metadata=[None, {"group": 9}])
+    assert [item.metadata for item in index.get(["k3", "other"])] == [None, {"group": 9}]
+    assert list(index)[-2:] == ["k3", "other"]
+    assert index.search(X[44], k=1, rescore=100).keys.tolist() == ["k3"]
+    assert index.upsert(X[46], "k3") == ["k3"]
+    assert index.upsert(np.empty((0, 5)), []) == []
+    index.wait()
+    index.verify()
+
+
+def test_an_upsert_of_new_keys_is_an_add(tmp_path):
+    made = []
+    for name in ("add", "upsert"):
+        with mihash.open(tmp_path / name, n_bits=16) as index:
+            if name == "add":
+                index.add(X, keys=range(60))
+            else:
+                index.upsert(X, range(60))
+            index.wait()
+            made.append((contents(index), index.current.fingerprint, index.seen))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda index: index.upsert(X[:2], ["a", "a"]), DuplicateKey, "'a' is given twice. Nothing was changed"),
+        (lambda index: index.upsert(X[:2], ["a"]), InvalidInput, "2 keys"),
+        (lambda index: index.upsert(X[:2], None), InvalidInput, "`keys`|A key must be"),
+        (lambda index: index.upsert(X[:2, :3], ["a", "b"]), InvalidInput, "5 features"),
+        (lambda index: index.upsert(X[:2], ["a", "b"], y=[1, 2]), InvalidInput, "without labels"),
+        (lambda index: index.update("k1"), InvalidInput, "needs `X`, `metadata` or both"),
+        (lambda index: index.update("k1", y=[1]), InvalidInput, "`y` only with `X`"),
+        (lambda index: index.update(["k1", "no"], metadata=[{}, {}]), UnknownName, "'no' is not stored"),
+        (lambda index: index.update(["k1", "k2"], metadata=[{}]), InvalidInput, "2 dictionaries"),
+        (lambda index: index.update(["k1", "k1"], metadata=[{}, {}]), DuplicateKey, "given twice"),
+        (lambda index: index.delete(), InvalidInput, "by `keys` or by `where`"),
+        (lambda index: index.delete(["k1"], where={"group": 1}), InvalidInput, "by `keys` or by `where`"),
+        (lambda index: index.delete(["k1", "no"]), UnknownName, "'no' is not stored"),
+        (lambda index: index.delete(where={"group": {"$near": 1}}), InvalidInput, "known operators"),
+        (lambda index: index.get(["k1", "no"]), UnknownName, "'no' is not stored"),
+        (lambda index: index.keys(after="no"), UnknownName, "'no' is not stored"),
+        (lambda index: index.keys(limit=-1), InvalidInput, "`limit`"),
+    ],
+)
+def test_what_is_refused_changes_nothing(index, change, error, message):
+    before = contents(index)
+    with pytest.raises(error, match=message):
+        change(index)
+    assert contents(index) == before
+
+
+def test_metadata_alone_changes_and_nothing_is_learned(index):
+    assert index.search(X[:1], k=40, where={"group": 1}).keys.shape == (1, 10)
+    seen, before = index.seen, index.get("k4")
+    index.update(["k4", "k9"], metadata=[{"group": 1, "at": datetime.datetime(2026, 1, 2)}, None])
+    after = index.get("k4")
+    assert np.array_equal(after.vector, before.vector)
+    assert after.metadata == {"group": 1, "at": "2026-01-02T00:00:00"}
+    assert index.get("k9").metadata is None
+    assert index.seen == seen
+    assert len(index) == 40
+    found = index.search(X[:1], k=40, where={"group": 1}).keys[0].tolist()
+    assert sorted(found) == sorted({f"k{i}" for i in range(40) if i % 4 == 1} - {"k9"} | {"k4"})
+    assert index.keys(where={"at": {"<": datetime.date(2026, 1, 3)}}) == ["k4"]
+    assert list(index) == NAMES
+    index.update("k4", metadata={"group": 7})
+    assert index.search(X[:1], where={"group": 7}).keys.tolist() == [["k4"]]
+    index.wait()
+    index.verify()
+
+
+def test_a_reader_follows_changes_of_metadata(index):
+    with mihash.open(index.folder, read_only=True) as reader:
+        assert reader.search(X[0], where={"group": 2}).keys.size == 10
+        index.update(["k1", "k2"], metadata=[{"group": 2}, {"group": 3}])
+        assert sorted(reader.search(X[0], 99, where={"group": 2}).keys) == sorted(index.keys(where={"group": 2}))
+        index.upsert(X[50:52], ["k2", "new"], metadata=[{"group": 2}] * 2)
+        assert sorted(reader.search(X[0], 99, where={"group": 2}).keys) == sorted(index.keys(where={"group": 2}))
+        assert list(reader) == list(index)
+
+
+def test_delete_by_filter(index):
+    assert index.delete(where={"group": 1, "i": {"<": 20}}) == 5
+    assert index.delete(where={"nothing": 1}) == 0
+    assert [int(key[1:]) for key in index] == [i for i in range(40) if i % 4 != 1 or i >= 20]
+    assert index.search(X[0], 99, where={"group": 1}).keys.size == 5
+    assert index.delete(where={}) == 35
+    assert len(index) == 0
+    assert list(index) == index.keys() == []
+
+
+def test_keys_in_pages_and_iteration(index):
+    assert index.keys() == list(index) == NAMES
+    assert index.keys(limit=3) == NAMES[:3]
+    assert index.keys(after="k36") == NAMES[37:]
+    assert index.keys({"group": 0}, after="k8", limit=2) == ["k12", "k16"]
+    assert index.keys(limit=0) == index.keys(after="k39") == []
+    pages, after = [], None
+    while page := index.keys(after=after, limit=7):
+        pages.append(page)
+        after = page[-1]
+    assert list(itertools.chain(*pages)) == NAMES
+    walked = []
+    for key in index:
+        walked.append(key)
+        if key == "k7":
+            index.delete(["k8", "k7"])
+    assert walked == NAMES  # the page was read before
+    index.add(X[40:42])
+    assert list(index)[-2:] == [40, 41]
+
+
+def test_membership_is_that_of_keys(index):
+    number = index.add(X[40])[0]
+    assert "k3" in index
+    assert number in index
+    assert np.int64(number) in index
+    for other in ("k40", str(number), 3.5, None, b"k3", ["k3"], 2**70):
+        assert other not in index
+
+
+def test_get_of_many_keeps_the_order_and_repetitions(index):
+    wanted = ["k7", "k1", "k7", "k39"]
+    items = index.get(wanted)
+    assert [item.key for item in items] == wanted
+    assert np.array_equal([item.vector for item in items], X[[7, 1, 7, 39]])
+    assert index.get([]) == []
+    assert [item.key for item in index.get(("k2",))] == ["k2"]
+    assert [item.key for item in index.get(np.array(["k2", "k3"]))] == ["k2", "k3"]
+
+
+def test_labels_come_with_vectors(tmp_path):
+    with mihash.open(tmp_path / "index", n_bits=16) as index:
+        index.add(X[:4], ["cat", "dog", "cat", "bird"], keys=list("abcd"))
+        index.upsert(X[4:6], ["b", "e"], y=["cat", "fish"])
+        index.upsert(X[6], "c")
+        assert [item.label for item in index.get(list("abcde"))] == ["cat", "cat", None, "bird", "fish"]
+        assert index.seen == 6
+
+
+def test_a_kill_after_upserts_changes_nothing_that_was_learned(tmp_path):
+    """The same rows, with and without a loss of all that was learned in memory, lead to the same bits."""
+    many = np.random.default_rng(0).standard_normal((900, 5)).astype(np.float32)
+    made = []
+    for name, killed in (("whole", False), ("killed", True)):
+        index = mihash.open(tmp_path / name, n_bits=16)
+        for start in range(0, 900, 90):
+            index.upsert(many[start : start + 90], [f"k{i % 200}" for i in range(start, start + 90)])
+            index.update(f"k{start % 200}", metadata={"start": start})
+            if killed and start % 180 == 0:
+                index._table.database.close()  # as a kill does: no checkpoint is written
+                index = mihash.open(tmp_path / name)
+        index.wait()
+        index.catch_up()
+        made.append((contents(index), index.current.fingerprint, index.seen, len(index)))
+        index.close()
+    assert made[0] == made[1]
+
+
+def test_a_change_is_one_transaction(index, monkeypatch):
+    """A failure amid an upsert or a change of metadata leaves everything as it was."""
+    before, table = contents(index), index._table
+
+    def fails(*_, **__):
+        raise RuntimeError("amid")
+
+    monkeypatch.setattr(table.segments, "append", fails)
+    with pytest.raises(RuntimeError):
+        table.write(Change.upsert(X[40:44], ["k1", "k2", "new", "newer"]))
+    monkeypatch.undo()
+    monkeypatch.setattr("mihash.store.table.write_settings", fails)
+    with pytest.raises(RuntimeError):
+        table.write(Change.update(["k1"], metadata=[{"changed": True}]))
+    monkeypatch.undo()
+    assert contents(index) == before
