@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=30, help="how long it lasts (30)")
     parser.add_argument("--timeout", type=float, default=5, help="the timeout of the service, in seconds (5)")
     parser.add_argument(
-        "--conditions", type=int, default=400, help="conditions that the service takes in a filter (400)"
+        "--conditions", type=int, default=200, help="conditions that the service takes in a filter (200)"
     )
     parser.add_argument(
         "--longest", type=float, default=1, help="seconds for others, and for hostile ones beyond the timeout (1)"
