@@ -42,11 +42,15 @@ check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff,
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 	$(MAKE) portable
 
+docs: .venv/.installed  ## build the documentation into site/, strictly, and without the network
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measured in one process
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and every cache
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis site
 
-.PHONY: help demo serve test test-all portable check bench clean
+.PHONY: help demo serve test test-all portable check docs bench clean
