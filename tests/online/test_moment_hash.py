@@ -8,8 +8,27 @@ import oracles_moment as oracles
 from checks import clusters
 from mihash.online import MomentHash
 from mihash.online.information_step import information_step
+from mihash.online.moment_basis import Basis, factor, principal_directions
 from mihash.online.moments import Moments, indicators
+from mihash.online.planes import Planes
 from mihash.ranking import mean_average_precision
+
+
+@pytest.mark.parametrize("memory", [None, 900])
+def test_squares_that_wait_are_counted_and_survive_a_save(memory):
+    rng = np.random.default_rng(4)
+    blocks, moments = [], Moments(5, memory)
+    for _ in range(13):  # more than are added at once, and some that wait
+        X = (1 + rng.standard_normal((100, 5))).astype(np.float32)
+        moments = moments.after(X, np.ones((100, 1), dtype=np.float32))
+        blocks.append((X, np.ones((100, 1))))
+    C = oracles.moments(blocks, 5, 1, memory)[2]
+    assert np.allclose(moments.covariance(), C, atol=1e-5)
+    again = Moments(5, memory)
+    again.restore(moments.state())
+    for _ in range(3):
+        moments, again = moments.after(X), again.after(X)
+    assert moments.covariance().tobytes() == again.covariance().tobytes()
 
 
 @pytest.mark.parametrize("memory", [None, 150])
@@ -46,6 +65,47 @@ def test_an_outlier_counts_as_a_row_at_ten_times_the_usual_distance():
     limit = 10 * np.sqrt(np.trace(moments.covariance()))
     assert np.trace(poisoned.covariance()) < np.trace(moments.covariance()) + 1.2 * limit**2 / poisoned.n
     assert np.abs(poisoned.mean).max() < 1.2 * limit / poisoned.n + 1
+
+
+@pytest.mark.parametrize(("d", "n"), [(20, 6), (120, 8), (5, 5)])
+def test_principal_directions_are_those_of_the_full_decomposition(d, n):
+    rng = np.random.default_rng(3)
+    X = (rng.standard_normal((400, d)) * 0.9 ** np.arange(d) @ rng.standard_normal((d, d))).astype(np.float32)
+    C = X.T @ X / np.float32(400)
+    expected, directions = np.linalg.eigh(C.astype(np.float64))
+    for start in (None, principal_directions(C, n, None)[1]):
+        values, found = principal_directions(C, n, start)
+        assert np.allclose(values, expected[::-1][:n], rtol=1e-3)
+        assert np.allclose(found.T @ found, np.eye(n), atol=1e-4)
+        assert np.linalg.norm(directions[:, ::-1][:, :n].T @ found) ** 2 > n - 0.01
+
+
+def test_rare_corrections_go_as_far_as_frequent_ones_along_a_gradient_that_stays():
+    rng = np.random.default_rng(5)
+    C = np.cov(rng.standard_normal((6, 50))).astype(np.float32)
+    basis = Basis(
+        np.zeros(6, np.float32), np.eye(6, 2, dtype=np.float32), np.eye(2, dtype=np.float32), factor(C, 0.5)
+    )
+    gradient = rng.standard_normal((6, 3)).astype(np.float32)
+    assert np.allclose(basis.precondition(gradient), np.linalg.solve(C + 0.5 * np.eye(6), gradient), atol=1e-5)
+    ends = []
+    for every in (1, 4):
+        planes = Planes.at(np.ones((2, 3), dtype=np.float32), 6)
+        for _ in range(200):
+            before = planes
+            planes = planes.moved(
+                basis,
+                np.ones(3, np.float32),
+                None,
+                gradient,
+                rate=0,
+                correction=0.1,
+                every=every,
+                least_weight=0.5,
+            )
+        ends.append((planes.d - before.d) / every)
+        assert np.array_equal(planes.m, np.ones((2, 3)))
+    assert np.allclose(ends[0], ends[1], rtol=1e-3)
 
 
 def sample(n=24, b=5, seed=0, n_anchors=15):
@@ -175,7 +235,7 @@ def test_a_short_memory_does_not_diverge(memory):
     assert retrieval(mapping, X, y) > 0.8
 
 
-@pytest.mark.parametrize("size", [1e4, 1e8])
+@pytest.mark.parametrize("size", [1e4, 1e8, 1e14])
 @pytest.mark.parametrize("labels", [True, False])
 def test_an_outlier_in_the_first_block_does_not_decide_what_is_learned(size, labels):
     X, y = clusters(3000, d=16, n_classes=6, seed=11)

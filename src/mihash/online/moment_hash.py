@@ -14,27 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..batch.itq import closest_rotation
 from ..mapping import LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .information_step import information_step
+from .moment_basis import Basis, discriminant, factor, principal_directions, rotations, scale_of, spectrum
 from .moments import Moments, indicators
 from .online_learner import OnlineLearner, hyperplanes
+from .planes import Planes
 
 Matrix = NDArray[np.float32]
 
-_MOMENTUM = np.float32(0.9)
 _FIRST_REFRESH = 100  # examples; then 200, 400, 800, 1600, and so on by the schedule
 _EVERY = 1000  # examples between refreshes later
 _GROWN = 10  # a class refreshes the basis when it has twice its examples and so many more
+_OUTSIDE = 5  # the preconditioner outside the basis is made anew at every so many-th refresh
 _FEWEST = 50  # examples in the sample before the first information step
 _EARLY_STEPS, _MOST_STEPS = 500, 10
 _DRAWS = (150, 2500)
 _PAIRS = 62_500
 _ANCHORS = 200
+_CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
-_ROTATIONS = 30
 _LATER_BLOCKS = 5  # without labels, information steps are taken on every so many-th block after the start
 _NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
 _MOST_CLASSES = 512
@@ -53,32 +54,6 @@ class _Kind(NamedTuple):
 
 _LABELS = _Kind(4.0, 0.1, 3.3, 20.0, 0.5)
 _NONE = _Kind(0.0, 10.0, 2.0, 5.0, 5.0)
-
-
-class _Basis(NamedTuple):
-    """What a refresh makes of the moments: mean, basis B, and the two preconditioners."""
-
-    mean: Matrix
-    B: Matrix
-    inside: Matrix
-    outside: Matrix
-
-
-class _Planes(NamedTuple):
-    """Hyperplanes relative to a basis: M inside it, D outside; their momenta, and their averages over k steps."""
-
-    m: Matrix
-    d: Matrix
-    momentum_m: Matrix
-    momentum_d: Matrix
-    mean_m: Matrix
-    mean_d: Matrix
-    k: int
-
-    @classmethod
-    def at(cls, m: Matrix, d: Matrix) -> "_Planes":
-        """Return hyperplanes that have not moved yet."""
-        return cls(m, d, np.zeros_like(m), np.zeros_like(d), m, d, 0)
 
 
 class MomentHash(OnlineLearner):
@@ -136,20 +111,26 @@ class MomentHash(OnlineLearner):
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
+        import scipy.linalg  # noqa: F401 -- its BLAS must be loaded to be limited to one thread
+
         self._moments: Moments | None = None
         self._labelled = True
         self._columns: dict[int, int] = {}
-        self._basis: _Basis | None = None
-        self._planes: _Planes | None = None
+        self._basis: Basis | None = None
+        self._planes: Planes | None = None
         self._since = 0
         self._blocks = 0
         self._due = _FIRST_REFRESH
         self._counts_then = np.zeros(0)
-        self._handed = (hyperplanes(n_features, self.n_bits, self.seed), np.zeros(self.n_bits))
+        self._refreshes = 0
+        self._dimension = n_features
 
     def current(self) -> LinearMapping:
-        """Return the linear mapping learned so far."""
-        return LinearMapping(*self._handed)
+        """Return the linear mapping learned so far: the average of the hyperplanes, about the mean."""
+        if self._basis is None or self._planes is None:
+            return LinearMapping(hyperplanes(self._dimension, self.n_bits, self.seed))
+        W = self._planes.mean_weights(self._basis)
+        return LinearMapping(W, -(self._basis.mean.astype(np.float64) @ W))
 
     @property
     def _kind(self) -> _Kind:
@@ -196,8 +177,10 @@ class MomentHash(OnlineLearner):
         return self._labelled or self._since <= _START or self._blocks % _LATER_BLOCKS == 0
 
     def _every(self) -> int:
-        """Return how many examples pass until the next refresh; without labels ever more, as less changes."""
-        return _EVERY if self._labelled else max(_EVERY, self._since // 500 * 100)
+        """Return how many examples pass until the next refresh: a share of those in the moments."""
+        assert self._moments is not None
+        share = 0.1 if self._labelled else 0.2
+        return max(_EVERY, int(share * self._moments.n) // self.block_size * self.block_size)
 
     def _has_grown(self) -> bool:
         """Tell whether a class has so many more examples than at the last refresh that its mean has moved."""
@@ -224,13 +207,14 @@ class MomentHash(OnlineLearner):
         return indicators(np.array([known.get(label, -1) for label in y.tolist()], dtype=np.int64), len(known))
 
     def _step(
-        self, basis: _Basis, planes: _Planes, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, number: int
+        self, basis: Basis, planes: Planes, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, number: int
     ) -> None:
         """Move M and D along the gradient of mutual information on the block and a draw of the sample."""
+        assert self._moments is not None
         kind, n = self._kind, len(X)
         drawn = self._drawn(reservoir, number)
         rows = np.concatenate([X, reservoir.X[drawn]])
-        Z = rows - basis.mean
+        Z = self._moments.shortened(rows - basis.mean)[0]
         n_anchors = min(len(Z), max(_ANCHORS, _PAIRS // len(Z))) if self._labelled else min(len(Z), n)
         rule = reservoir.given_neighborhood if y is None else reservoir.neighborhood_for(X, y)
         if rule is None:
@@ -239,28 +223,23 @@ class MomentHash(OnlineLearner):
             labels = None if y is None or reservoir.y is None else np.concatenate([y, reservoir.y[drawn]])
             own = None if labels is None else labels[:n_anchors]
             near = rule.between(rows[:n_anchors], own, rows, labels).view(np.uint8)
-        W = basis.B @ planes.m + planes.d
-        found = information_step(Z @ W, near, kind.slope, kind.smoothing)
-        s, G = found.spread, found.gradient
-        M, D, mM, mD = planes.m, planes.d, planes.momentum_m, planes.momentum_d
+        found = information_step(Z @ planes.weights(basis), near, kind.slope, kind.smoothing)
+        G = found.gradient
+        inner = None
         if kind.rate:
-            mM = _MOMENTUM * mM + basis.inside @ (basis.B.T @ (Z.T @ G)) * s
-            rate = kind.rate * np.sqrt(max(1.0, basis.B.shape[1] / 10))
-            M = M + np.float32(rate) * mM * s
-        if kind.correction:
-            part, weight = (slice(n), len(near) / n) if self._labelled else (slice(None), 1.0)
-            mD = _MOMENTUM * mD + basis.outside @ (Z[part].T @ G[part]) * (s * np.float32(weight))
-            D = D + np.float32(kind.correction) * mD * s
-        M, D = M / s, D / s
-        k = planes.k + 1
-        weight = 4 / (k + 3)
-        if self._labelled and self.memory is not None:
-            weight = min(1.0, max(weight, 4 * self.block_size / self.memory))
-        w = np.float32(weight)
-        mean_m = M if k == 1 else planes.mean_m + w * (M - planes.mean_m)
-        mean_d = D if k == 1 else planes.mean_d + w * (D - planes.mean_d)
-        self._planes = _Planes(M, D, mM, mD, mean_m, mean_d, k)
-        self._hand_out()
+            inside: Matrix = Z @ basis.B
+            inner = inside.T @ G
+        outer = (Z[:n].T @ G[:n]) * np.float32(n_anchors / n) if self._labelled else Z.T @ G
+        self._planes = planes.moved(
+            basis,
+            found.spread,
+            inner,
+            outer,
+            rate=kind.rate * float(np.sqrt(max(1.0, basis.B.shape[1] / 10))),
+            correction=kind.correction,
+            every=_CORRECTION_STEPS if self._labelled else 1,
+            least_weight=4 * self.block_size / self.memory if self._labelled and self.memory else 0.0,
+        )
 
     def _drawn(self, reservoir: Reservoir, number: int) -> NDArray[np.int64]:
         """Return which examples of the sample a step looks at: a function of seed, example count and step."""
@@ -276,80 +255,58 @@ class MomentHash(OnlineLearner):
         rng = np.random.default_rng([self.seed, 11, reservoir.seen, number])
         return np.sort(rng.choice(kept, n, replace=False, shuffle=False))
 
-    def _hand_out(self) -> None:
-        assert self._basis is not None
-        assert self._planes is not None
-        W = self._basis.B @ self._planes.mean_m + self._planes.mean_d
-        self._handed = (W, -(self._basis.mean.astype(np.float64) @ W))
-
     def _refresh(self, sample: Matrix) -> None:
         """Make the basis anew from the moments; M and D stay, so that the codes move with it."""
         assert self._moments is not None
         self._counts_then = self._moments.counts
         C = self._moments.covariance()
-        d = len(C)
-        scale = float(np.trace(C, dtype=np.float64)) / d
-        if not np.isfinite(scale) or scale <= _TINY * max(1e-30, float(np.square(self._moments.mean).mean())):
+        t = scale_of(C, self._moments)
+        if t is None:
             return  # every example is the same so far
-        outside = _inverse(C, self._kind.ridge * scale)
-        mean = self._moments.mean.astype(np.float32)
+        outside = None if self._basis is None else self._basis.outside
+        if outside is None or self._since <= _START or self._refreshes % _OUTSIDE == 0:
+            outside = factor(C, self._kind.ridge * t)
+        self._refreshes += 1
         if self._labelled:
-            self._discriminant(C, scale, mean, outside)
+            self._place_in_discriminant(C, t, outside)
         else:
-            self._principal(C, mean, outside, sample)
-        if self._planes is not None:
-            self._hand_out()
+            self._place_in_principal(C, outside, sample)
 
-    def _discriminant(self, C: Matrix, scale: float, mean: Matrix, outside: Matrix) -> None:
+    def _place_in_discriminant(self, C: Matrix, t: float, outside: Matrix) -> None:
         assert self._moments is not None
-        d, b = len(C), self.n_bits
-        A = self._moments.cross()
-        B = _inverse(C, d / self._moments.n * scale) @ A
-        E = (A.T @ B).astype(np.float64)
-        values, vectors = np.linalg.eigh((E + E.T) / 2)
-        if values[-1] <= _TINY:
+        B, E = discriminant(self._moments, C, t)
+        values, vectors = spectrum(E)
+        if not len(values):
             return  # one class so far: nothing to tell apart
-        kept = values > 1e-5 * values[-1]
-        values, vectors = values[kept], vectors[:, kept]
-        self._basis = _Basis(mean, B, ((vectors / values) @ vectors.T).astype(np.float32), outside)
+        inside = ((vectors / values) @ vectors.T).astype(np.float32)
+        self._basis = Basis(self._moments.mean.astype(np.float32), B, inside, outside)
         rng = np.random.default_rng([self.seed, 12, self._since])
-        planes = self._planes
-        if planes is None:
-            Q = rng.standard_normal((len(values), b))
+        if self._planes is None:
+            Q = rng.standard_normal((len(values), self.n_bits))
             M = (vectors / np.sqrt(values)) @ (Q / np.linalg.norm(Q, axis=0))
-            self._planes = _Planes.at(M.astype(np.float32), np.zeros((d, b), dtype=np.float32))
-        elif len(planes.m) < len(E):
-            n = len(E) - len(planes.m)
+            self._planes = Planes.at(M.astype(np.float32), len(C))
+        elif len(self._planes.m) < len(E):
+            n = len(E) - len(self._planes.m)
             sizes = np.sqrt(np.maximum(np.diag(E)[-n:], _TINY) * len(E))
-            rows = (rng.standard_normal((n, b)) / sizes[:, None]).astype(np.float32)
-            self._planes = planes._replace(
-                m=np.concatenate([planes.m, rows]),
-                momentum_m=np.concatenate([planes.momentum_m, np.zeros_like(rows)]),
-                mean_m=np.concatenate([planes.mean_m, rows]),
-            )
+            rows = (rng.standard_normal((n, self.n_bits)) / sizes[:, None]).astype(np.float32)
+            self._planes = self._planes.with_rows(rows)
 
-    def _principal(self, C: Matrix, mean: Matrix, outside: Matrix, sample: Matrix) -> None:
-        d, b = len(C), self.n_bits
-        values, vectors = np.linalg.eigh(C)
-        n = min(b, d)
-        values = np.maximum(values[::-1][:n], _TINY)
-        B: Matrix = np.ascontiguousarray(vectors[:, ::-1][:, :n], dtype=np.float32)
-        before, planes = self._basis, self._planes
-        self._basis = _Basis(mean, B, np.diag(1 / values).astype(np.float32), outside)
-        if before is None or planes is None or self._since <= _START:
-            M = _rotations(np.asarray((sample - mean) @ B, dtype=np.float32), b, self.seed)
+    def _place_in_principal(self, C: Matrix, outside: Matrix, sample: Matrix) -> None:
+        assert self._moments is not None
+        before = self._basis
+        n = min(self.n_bits, len(C))
+        values, B = principal_directions(C, n, None if before is None else before.B)
+        values = np.maximum(values, _TINY)
+        mean = self._moments.mean.astype(np.float32)
+        self._basis = Basis(mean, B, np.diag(1 / values).astype(np.float32), outside)
+        if before is None or self._planes is None or self._since <= _START:
+            centred: Matrix = sample - mean
+            components: Matrix = centred @ B
+            M = rotations(components, self.n_bits, self.seed)
             M /= np.sqrt((values[:, None] * M**2).sum(axis=0)) + _TINY
-            self._planes = _Planes.at(M.astype(np.float32), np.zeros((d, b), dtype=np.float32))
-            return
-        turned: Matrix = B.T @ before.B  # the same functions in the new basis; what it does not hold goes to D
-        m, mean_m = turned @ planes.m, turned @ planes.mean_m
-        self._planes = planes._replace(
-            m=m,
-            d=planes.d + before.B @ planes.m - B @ m,
-            momentum_m=turned @ planes.momentum_m,
-            mean_m=mean_m,
-            mean_d=planes.mean_d + before.B @ planes.mean_m - B @ mean_m,
-        )
+            self._planes = Planes.at(M.astype(np.float32), len(C))
+        else:
+            self._planes = self._planes.in_basis(before, self._basis)
 
     def learned(self) -> State:
         """Return moments, basis and hyperplanes."""
@@ -363,8 +320,7 @@ class MomentHash(OnlineLearner):
             "blocks": self._blocks,
             "due": self._due,
             "counts_then": self._counts_then,
-            "weights": self._handed[0],
-            "offset": self._handed[1],
+            "refreshes": self._refreshes,
         }
 
     def relearn(self, learned: State) -> None:
@@ -372,26 +328,17 @@ class MomentHash(OnlineLearner):
         self._labelled = learned["labelled"]
         self._moments = None
         if learned["moments"] is not None:
-            self._moments = Moments(len(learned["weights"]), self.memory if self._labelled else None)
+            self._moments = Moments(self._dimension, self.memory if self._labelled else None)
             self._moments.restore(learned["moments"])
         self._columns = {label: column for column, label in enumerate(learned["classes"].tolist())}
-        self._basis = None if learned["basis"] is None else _Basis(**learned["basis"])
-        self._planes = None if learned["planes"] is None else _Planes(**learned["planes"])
+        self._basis = None if learned["basis"] is None else Basis(**learned["basis"])
+        self._planes = None if learned["planes"] is None else Planes(**learned["planes"])
         self._since, self._blocks, self._due = learned["since"], learned["blocks"], learned["due"]
-        self._counts_then = learned["counts_then"]
-        self._handed = (learned["weights"], learned["offset"])
+        self._counts_then, self._refreshes = learned["counts_then"], learned["refreshes"]
 
     def copy(self) -> Self:
         """Return an independent learner in the same state; arrays are shared, as none is changed in place."""
         return copy.copy(self)
-
-
-def _inverse(C: Matrix, ridge: float) -> Matrix:
-    """Return (C + ridge I)^-1."""
-    full = C.astype(np.float64)
-    full[np.diag_indices(len(C))] += ridge
-    inverse: Matrix = np.linalg.inv(full).astype(np.float32)
-    return inverse
 
 
 def _nearest(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
@@ -401,22 +348,3 @@ def _nearest(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     n_near = max(2, int(_NEAR * (len(Z) - n_block)))
     bound = np.partition(distances[:, n_block:], n_near - 1, axis=1)[:, n_near - 1]
     return np.asarray(distances <= bound[:, None]).view(np.uint8)
-
-
-def _rotations(P: Matrix, b: int, seed: int) -> NDArray[np.float64]:
-    """Return rotations (k, b) that bring principal components (n, k) close to binary codes (ITQ).
-
-    For more bits than components, several rotations from different starts.
-    """
-    k = P.shape[1]
-    parts = []
-    for number, start in enumerate(range(0, b, k)):
-        n = min(k, b - start)
-        rng = np.random.default_rng([seed, 13, number])
-        R = np.linalg.qr(rng.standard_normal((n, n)))[0].astype(np.float32)
-        V = P[:, :n]
-        for _ in range(_ROTATIONS):
-            signs = np.where(V @ R > 0, np.float32(1), np.float32(-1))
-            R = closest_rotation(V, signs).astype(np.float32)
-        parts.append(np.pad(R, ((0, k - n), (0, 0))))
-    return np.concatenate(parts, axis=1).astype(np.float64)

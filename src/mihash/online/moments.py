@@ -3,6 +3,7 @@
 What a linear discriminant, principal directions and whitening are made of, kept up to date one block at a time.
 """
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ Matrix = NDArray[np.float32]
 Vector = NDArray[np.float64]
 
 _FAR = 10.0  # times the usual distance from the centre: a row farther away is shortened
+_AT_ONCE = 500  # rows whose squares are added in one product, which is faster than a product for each block
 
 
 class Moments:
@@ -43,7 +45,10 @@ class Moments:
         self.counts: Vector = np.zeros(0)
         self._centre: Matrix | None = None
         self._sum: Vector = np.zeros(n_features)
+        self._lengths = 0.0  # the sum of squared lengths: the trace of the squares
         self._squares: Matrix = np.zeros((n_features, n_features), dtype=np.float32)
+        self._share = np.float32(1)  # what is left of the squares: they are multiplied when rows are added to them
+        self._waiting: tuple[tuple[Matrix, Matrix], ...] = ()  # rows that the squares lack, and their weights
         self._by_class: Matrix = np.zeros((n_features, 0), dtype=np.float32)
 
     @property
@@ -60,16 +65,20 @@ class Moments:
 
     def after(self, X: Matrix, Y: Matrix | None = None) -> Self:
         """Return the moments after a block of rows, with the classes of each where there are any."""
-        found = type(self).__new__(type(self))
-        found.memory = self.memory
         kept = np.float32(1.0 if self.memory is None else np.exp(-len(X) / self.memory))
         centre = np.median(X, axis=0).astype(np.float32) if self._centre is None else self._centre
-        Z = self._shortened(X - centre)
+        Z, lengths = self.shortened(X - centre)
+        found = type(self).__new__(type(self))
+        found.memory = self.memory
         found._centre = centre
         found.n = self.n * float(kept) + len(X)
         found._sum = self._sum * float(kept) + Z.sum(axis=0, dtype=np.float64)
-        found._squares = kept * self._squares
-        found._squares += Z.T @ Z
+        found._lengths = self._lengths * float(kept) + float((lengths * lengths).sum())
+        older = ((rows, weights * kept) for rows, weights in self._waiting)
+        found._waiting = (*older, (Z, np.ones(len(Z), dtype=np.float32)))
+        found._squares, found._share = self._squares, self._share * kept
+        if sum(len(rows) for rows, _ in found._waiting) >= _AT_ONCE:
+            found._squares, found._share, found._waiting = found._all_squares(), np.float32(1), ()
         counts, by_class = self.counts, self._by_class
         if Y is not None:
             new = Y.shape[1] - len(counts)
@@ -87,28 +96,44 @@ class Moments:
         >>> moments.n, moments.mean.tolist()
         (2.0, [2.0])
         """
-        found = type(self).__new__(type(self))
+        found = copy.copy(self)
         share = min(1.0, n / self.n) if self.n else 1.0
-        found.memory, found._centre = self.memory, self._centre
+        less = np.float32(share)
         found.n, found._sum, found.counts = self.n * share, self._sum * share, self.counts * share
-        found._squares, found._by_class = self._squares * np.float32(share), self._by_class * np.float32(share)
+        found._lengths, found._by_class = self._lengths * share, self._by_class * less
+        found._share = self._share * less
+        found._waiting = tuple((rows, weights * less) for rows, weights in self._waiting)
         return found
 
-    def _shortened(self, Z: Matrix) -> Matrix:
-        lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
+    def _all_squares(self) -> Matrix:
+        """Return the sum of x x', with the rows that wait."""
+        if not self._waiting:
+            return self._squares
+        rows, weights = (np.concatenate(part) for part in zip(*self._waiting, strict=True))
+        if weights[0] != 1:
+            rows *= np.sqrt(weights)[:, None]
+        squares: Matrix = rows.T @ rows
+        squares += self._share * self._squares
+        return squares
+
+    def shortened(self, Z: Matrix) -> tuple[Matrix, Vector]:
+        """Return centred rows of which none is more than 10 times as long as usual, and their lengths."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z), dtype=np.float64)
         usual = float(np.median(lengths))
         if self.n:
-            usual = max(usual, float(np.sqrt(np.trace(self._squares, dtype=np.float64) / self.n)))
+            usual = max(usual, float(np.sqrt(self._lengths / self.n)))
         far = lengths > _FAR * usual
         if usual > 0 and far.any():
             Z = Z.copy()
             Z[far] *= (_FAR * usual / lengths[far]).astype(np.float32)[:, None]
-        return Z
+            lengths[far] = _FAR * usual
+        return Z, lengths
 
     def covariance(self) -> Matrix:
         """Return the covariance C (d, d)."""
-        mean = self._sum / self.n
-        found: Matrix = (self._squares / self.n - np.outer(mean, mean)).astype(np.float32)
+        mean = (self._sum / self.n).astype(np.float32)
+        found: Matrix = self._all_squares() / np.float32(self.n)
+        found -= np.outer(mean, mean)
         return found
 
     def cross(self) -> Matrix:
@@ -119,19 +144,28 @@ class Moments:
 
     def state(self) -> State:
         """Return the sums."""
+        d = len(self._sum)
+        rows = [np.zeros((0, d), dtype=np.float32), *(rows for rows, _ in self._waiting)]
+        weights = [np.zeros(0, dtype=np.float32), *(weights for _, weights in self._waiting)]
         return {
             "n": self.n,
             "centre": self._centre,
             "sum": self._sum,
+            "lengths": self._lengths,
             "squares": self._squares,
+            "share": float(self._share),
+            "waiting": np.concatenate(rows),
+            "weights": np.concatenate(weights),
             "counts": self.counts,
             "by_class": self._by_class,
         }
 
     def restore(self, state: State) -> None:
         """Continue with the sums that `state` returned."""
-        self.n, self._centre, self._sum = state["n"], state["centre"], state["sum"]
-        self._squares, self.counts, self._by_class = state["squares"], state["counts"], state["by_class"]
+        self.n, self._centre, self._sum, self._lengths = (state[k] for k in ("n", "centre", "sum", "lengths"))
+        self._squares, self._share = state["squares"], np.float32(state["share"])
+        self._waiting = ((state["waiting"], state["weights"]),) if len(state["waiting"]) else ()
+        self.counts, self._by_class = state["counts"], state["by_class"]
 
 
 def indicators(columns: NDArray[Any], n_classes: int) -> Matrix:

@@ -1,0 +1,131 @@
+"""The basis of `MomentHash`: what the moments of a stream say about where its hyperplanes should lie.
+
+With labels the ridge discriminant B = (C + (d/n) t I)^-1 A, without labels the leading principal directions of C;
+t = tr C / d. The gradient of mutual information is preconditioned inside the basis and outside of it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..batch.itq import closest_rotation
+from .moments import Moments
+
+Matrix = NDArray[np.float32]
+
+_LEAST_RIDGE = 1e-3  # in units of t: so much on the diagonal makes a covariance in float32 positive definite
+_SPARE = 16  # directions beyond those asked for, with which the iteration for the leading ones converges faster
+_ITERATIONS, _AGAIN = 12, 3
+_ROTATIONS = 30
+_TINY = 1e-12
+
+
+class Basis(NamedTuple):
+    """What is made of the moments at a refresh.
+
+    Attributes
+    ----------
+    mean
+        The mean of the stream (d,).
+    B
+        The basis (d, k).
+    inside
+        The preconditioner of the gradient in the basis (k, k).
+    outside
+        The Cholesky factor (d, d) of C + ridge t I, whose inverse is the preconditioner outside of it.
+    """
+
+    mean: Matrix
+    B: Matrix
+    inside: Matrix
+    outside: Matrix
+
+    def precondition(self, gradient: Matrix) -> Matrix:
+        """Return (C + ridge t I)^-1 times a gradient (d, b)."""
+        from scipy.linalg import cho_solve
+
+        found: Matrix = cho_solve((self.outside, True), gradient, check_finite=False)
+        return found
+
+
+def scale_of(C: Matrix, moments: Moments) -> float | None:
+    """Return t, the mean eigenvalue of C; None if every example was the same."""
+    t = float(np.trace(C, dtype=np.float64)) / len(C)
+    if not np.isfinite(t) or t <= _TINY * max(1e-30, float(np.square(moments.mean).mean())):
+        return None
+    return t
+
+
+def factor(C: Matrix, ridge: float) -> Matrix:
+    """Return the Cholesky factor L of C + ridge I = L L'."""
+    from scipy.linalg import cholesky
+
+    full = C.copy()
+    full[np.diag_indices(len(C))] += np.float32(ridge)
+    found: Matrix = cholesky(full, lower=True, overwrite_a=True, check_finite=False)
+    return found
+
+
+def discriminant(moments: Moments, C: Matrix, t: float) -> tuple[Matrix, NDArray[np.float64]]:
+    """Return the basis B = (C + (d/n) t I)^-1 A (d, c) and E = A' B, the covariance of the classes in it."""
+    from scipy.linalg import cho_solve
+
+    A = moments.cross()
+    L = factor(C, max(len(C) / moments.n, _LEAST_RIDGE) * t)
+    B: Matrix = cho_solve((L, True), A, check_finite=False)
+    E = (A.T @ B).astype(np.float64)
+    return B, (E + E.T) / 2
+
+
+def spectrum(E: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the eigenvalues of E that are not rounding, and their vectors; none for a single class."""
+    values, vectors = np.linalg.eigh(E)
+    kept = (values > 1e-5 * values[-1]) & (values[-1] > _TINY)
+    return values[kept], vectors[:, kept]
+
+
+def principal_directions(C: Matrix, n: int, start: Matrix | None) -> tuple[NDArray[np.float64], Matrix]:
+    """Return the n largest eigenvalues of a covariance, largest first, and their vectors (d, n).
+
+    A subspace iteration, from ``start`` if directions of a similar matrix are known. Near the end of the spectrum
+    directions may be mixed with those that just miss it.
+
+    Examples
+    --------
+    >>> C = np.diag(np.float32([4.0, 9.0, 1.0]))
+    >>> values, vectors = principal_directions(C, 2, None)
+    >>> values.round(3).tolist(), np.abs(vectors.round(3)).tolist()
+    ([9.0, 4.0], [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    """
+    d = len(C)
+    if n + _SPARE > d // 2:  # nearly all of them: the full decomposition is not slower
+        values, vectors = np.linalg.eigh(C)
+        return values[::-1][:n].astype(np.float64), np.ascontiguousarray(vectors[:, ::-1][:, :n])
+    spare = np.random.default_rng(0).standard_normal((d, n + _SPARE)).astype(np.float32)
+    if start is not None:
+        spare[:, : start.shape[1]] = start
+    Q = np.linalg.qr(spare)[0]
+    for _ in range(_ITERATIONS if start is None else _AGAIN):
+        Q = np.linalg.qr(C @ Q)[0]
+    values, turn = np.linalg.eigh((Q.T @ C @ Q).astype(np.float64))
+    return values[::-1][:n], np.asarray(Q @ turn[:, ::-1][:, :n].astype(np.float32))
+
+
+def rotations(P: Matrix, n_bits: int, seed: int) -> NDArray[np.float64]:
+    """Return rotations (k, b) that bring principal components (n, k) close to binary codes (ITQ).
+
+    For more bits than components, several rotations from different starts.
+    """
+    k = P.shape[1]
+    parts = []
+    for number, start in enumerate(range(0, n_bits, k)):
+        n = min(k, n_bits - start)
+        rng = np.random.default_rng([seed, 13, number])
+        R = np.linalg.qr(rng.standard_normal((n, n)))[0].astype(np.float32)
+        V = P[:, :n]
+        for _ in range(_ROTATIONS):
+            signs = np.where(V @ R > 0, np.float32(1), np.float32(-1))
+            R = closest_rotation(V, signs).astype(np.float32)
+        parts.append(np.pad(R, ((0, k - n), (0, 0))))
+    return np.concatenate(parts, axis=1).astype(np.float64)

@@ -1,0 +1,124 @@
+"""The hyperplanes of `MomentHash` relative to a basis: W = B M + D, and how a gradient moves M and D."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .moment_basis import Basis
+
+Matrix = NDArray[np.float32]
+
+_MOMENTUM = np.float32(0.9)
+
+
+class Planes(NamedTuple):
+    """M inside a basis and D outside of it, their momenta, and their averages over k steps.
+
+    Attributes
+    ----------
+    m, d
+        M (k, b) and D (d, b): hyperplanes whose projections have unit spread.
+    momentum_m, momentum_d
+        The momenta of both.
+    pull
+        The gradient of D (d, b), summed over the steps since D moved last.
+    mean_m, mean_d
+        The averages, which are handed out.
+    k
+        How many steps the averages are over.
+    """
+
+    m: Matrix
+    d: Matrix
+    momentum_m: Matrix
+    momentum_d: Matrix
+    pull: Matrix
+    mean_m: Matrix
+    mean_d: Matrix
+    k: int
+
+    @classmethod
+    def at(cls, m: Matrix, n_features: int) -> Self:
+        """Return hyperplanes inside a basis that have not moved yet."""
+        d = np.zeros((n_features, m.shape[1]), dtype=np.float32)
+        return cls(m, d, np.zeros_like(m), d, d, m, d, 0)
+
+    def weights(self, basis: Basis) -> Matrix:
+        """Return W = B M + D (d, b)."""
+        W: Matrix = basis.B @ self.m
+        W += self.d
+        return W
+
+    def mean_weights(self, basis: Basis) -> Matrix:
+        """Return the average W."""
+        W: Matrix = basis.B @ self.mean_m
+        W += self.mean_d
+        return W
+
+    def with_rows(self, rows: Matrix) -> Self:
+        """Return hyperplanes in a basis that has more directions: the rows (n, b) of M for these."""
+        return self._replace(
+            m=np.concatenate([self.m, rows]),
+            momentum_m=np.concatenate([self.momentum_m, np.zeros_like(rows)]),
+            mean_m=np.concatenate([self.mean_m, rows]),
+        )
+
+    def in_basis(self, before: Basis, after: Basis) -> Self:
+        """Return the same functions in another orthonormal basis; what it does not hold goes to D."""
+        turned: Matrix = after.B.T @ before.B
+        m, mean_m = turned @ self.m, turned @ self.mean_m
+        return self._replace(
+            m=m,
+            d=self.d + before.B @ self.m - after.B @ m,
+            momentum_m=turned @ self.momentum_m,
+            mean_m=mean_m,
+            mean_d=self.mean_d + before.B @ self.mean_m - after.B @ mean_m,
+        )
+
+    def moved(
+        self,
+        basis: Basis,
+        spread: Matrix,
+        inner: Matrix | None,
+        outer: Matrix,
+        *,
+        rate: float,
+        correction: float,
+        every: int,
+        least_weight: float,
+    ) -> Self:
+        """Return the hyperplanes after a step along the gradients of M and D, with projections of unit spread.
+
+        Parameters
+        ----------
+        basis
+            What they are relative to.
+        spread
+            The spread of each projection (b,) before the step.
+        inner, outer
+            B' times the gradient (k, b), None to leave M; and the gradient of D (d, b).
+        rate, correction
+            The step sizes of M and D.
+        every
+            D moves once in so many steps, by the sum of their gradients: its preconditioner is the dearest part
+            of a step. A gradient that stays the same moves it as far as a step each time would.
+        least_weight
+            The least weight of a step in the averages.
+        """
+        M, momentum_m = self.m, self.momentum_m
+        if inner is not None:
+            momentum_m = _MOMENTUM * momentum_m + basis.inside @ inner * spread
+            M = M + np.float32(rate) * momentum_m * spread
+        D, momentum_d, pull = self.d, self.momentum_d, self.pull + outer * spread
+        k = self.k + 1
+        if correction and k % every == 0:
+            left = _MOMENTUM**every
+            momentum_d = left * momentum_d + basis.precondition(pull)
+            D = D + np.float32(correction * (1 - left) / (1 - _MOMENTUM)) * momentum_d * spread
+            pull = np.zeros_like(pull)
+        M, D = M / spread, D / spread
+        weight = np.float32(min(1.0, max(4 / (k + 3), least_weight)))
+        mean_m = M if k == 1 else self.mean_m + weight * (M - self.mean_m)
+        mean_d = D if k == 1 else self.mean_d + weight * (D - self.mean_d)
+        return type(self)(M, D, momentum_m, momentum_d, pull, mean_m, mean_d, k)
