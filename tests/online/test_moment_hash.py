@@ -67,6 +67,20 @@ def test_an_outlier_counts_as_a_row_at_ten_times_the_usual_distance():
     assert np.abs(poisoned.mean).max() < 1.2 * limit / poisoned.n + 1
 
 
+@pytest.mark.parametrize("n_blocks", [3, 7])  # some rows wait
+def test_discounted_moments_are_the_same_with_less_weight(n_blocks):
+    rng = np.random.default_rng(4)
+    moments = Moments(5, 900)
+    for _ in range(n_blocks):
+        moments = moments.after(rng.standard_normal((100, 5)).astype(np.float32), np.ones((100, 1), np.float32))
+    found = moments.discounted(50)
+    assert found.n == pytest.approx(50)
+    assert found.counts.sum() == pytest.approx(50)
+    assert np.allclose(found.mean, moments.mean)
+    assert np.allclose(found.covariance(), moments.covariance(), atol=1e-6)
+    assert np.allclose(found.cross(), moments.cross(), atol=1e-6)
+
+
 @pytest.mark.parametrize(("d", "n"), [(20, 6), (120, 8), (5, 5)])
 def test_principal_directions_are_those_of_the_full_decomposition(d, n):
     rng = np.random.default_rng(3)
