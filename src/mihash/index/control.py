@@ -3,6 +3,7 @@
 import json
 import threading
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,9 @@ from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownNa
 from ..loop.label_names import LabelNames
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
+from ..store.backends import open_table
 from ..store.change import Change
+from ..store.generations import root_of
 from ..store.keys import Key
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
@@ -36,7 +39,8 @@ class IndexControl:
     """
 
     def __init__(self, table: Table) -> None:
-        self._table = table
+        self._opened = table
+        self._retired: Table | None = None  # of the generation before, for queries that run during a cut-over
         self._writing = threading.RLock()
         self._closed = False
         self._unwritten: StoreError | None = None  # why decisions are only in memory
@@ -57,9 +61,37 @@ class IndexControl:
             raise
 
     @property
+    def _table(self) -> Table:
+        """The table of the generation that answers; a process that only reads follows a cut-over."""
+        if not self._closed and self._opened.has_moved():
+            with self._writing:
+                table = self._opened
+                if table.has_moved():
+                    self._become(type(self)(open_table(root_of(table.database.folder), read_only=True)))
+        return self._opened
+
+    def _become(self, other: "IndexControl") -> None:
+        """Take over another generation; the table of this one stays open for queries that run."""
+        before = self._opened
+        self._builder.stop()
+        if not self.read_only:
+            with suppress(StoreError), before.database.write() as connection:
+                self._history.checkpoint(connection)
+        self._options, self._history, self._builder = other._options, other._history, other._builder
+        self._opened, other._closed = other._opened, True
+        self._close_retired()
+        self._retired = before
+
+    def _close_retired(self) -> None:
+        """Close the table of the generation before, which frees its folder."""
+        if self._retired is not None:
+            self._retired.close()
+            self._retired = None
+
+    @property
     def read_only(self) -> bool:
         """Whether this process only reads."""
-        return self._table.database.read_only
+        return self._opened.database.read_only
 
     @property
     def behind(self) -> int:

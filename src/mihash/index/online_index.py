@@ -8,6 +8,7 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import validation
-from ..errors import InvalidInput, Renamed, StoreError
+from ..errors import InvalidInput, NotReady, Renamed, StoreError
 from ..loop.decisions import Check
 from ..loop.distances import Distances
 from ..mapping import HashMapping
-from ..online import OnlineLearner
+from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
 from ..store.keys import Key
@@ -30,6 +31,7 @@ from ..store.sqlite.versions import Version, now
 from ..trigger import Trigger
 from .control import STORED
 from .index_items import IndexItems
+from .migration import Migration, is_filling, kept_generation, next_folder
 from .options import Options, names_former
 from .recall import Recall, evaluate
 from .stats import Stats, degenerate_codes
@@ -56,6 +58,8 @@ class OnlineIndex(IndexItems):
     1000
     >>> folder.cleanup()
     """
+
+    _beside: "OnlineIndex | None" = None  # the new vectors of a migration that is under way
 
     @classmethod
     @names_former
@@ -325,7 +329,67 @@ class OnlineIndex(IndexItems):
             except StoreError as error:
                 warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=2)
             finally:
-                self._table.close()
+                self._opened.close()
+                self._close_retired()
+                if self._beside is not None:
+                    self._beside.close()
+
+    # Another embedding model
+
+    def migrate(
+        self, n_bits: int | None = None, learner: Any = None, trigger: Any = None, **options: Any
+    ) -> Migration:
+        """Begin to replace the vectors by those of another embedding model, while the old ones answer.
+
+        Where that has begun, it goes on. Fill it with `Migration.add`, then call `Migration.cut_over`.
+
+        Parameters
+        ----------
+        n_bits, learner, trigger, options
+            The options of `create` for the new vectors; by default those of this index, except the dimension,
+            which the first new vectors decide.
+        """
+        with self._writing:
+            self._ready()
+            if self._table.setting("table") == "ray":
+                raise NotReady("An index on Ray cannot be migrated: make a new one, and export this one into it.")
+            under_way = self.migration
+            if under_way is not None and under_way.state == "cut over":
+                raise NotReady("The last migration is not finished: call its `finish` or `roll_back` first.")
+            given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | options
+            if under_way is not None:
+                if any(value is not None for value in given.values()):
+                    raise InvalidInput("A migration has begun with its options. Leave these out, or `cancel` it.")
+                return under_way
+            own = self._options
+            if learner is None and own.learner == ExternalMapping.name:
+                raise InvalidInput(
+                    "This index has a mapping that was learned elsewhere: give a new one as `learner`."
+                )
+            if learner is None:
+                length = own.n_bits if n_bits is None else n_bits
+                given["learner"] = replace(own, n_bits=length).make_learner()
+            defaults = {
+                name: getattr(own, name) for name in ("metric", "normalize", "reservoir_size", "seed", "trigger")
+            }
+            chosen = {**defaults, "dtype": self._table.setting("dtype")} | {
+                name: value for name, value in given.items() if value is not None
+            }
+            self._beside = type(self).create(next_folder(self), **chosen)
+            return Migration(self, self._beside)
+
+    @property
+    def migration(self) -> Migration | None:
+        """The migration that is under way, or has cut over and is not finished; None without one."""
+        with self._writing:
+            if self.read_only:
+                raise NotReady("A process that only reads cannot look into a migration: use the one that writes.")
+            if self._beside is None and is_filling(self):
+                self._close_retired()
+                self._beside = type(self).open(next_folder(self))
+            if self._beside is not None:
+                return Migration(self, self._beside)
+            return None if kept_generation(self) is None else Migration(self, None)
 
     def __enter__(self) -> Self:
         """Return the index."""

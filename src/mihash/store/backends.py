@@ -5,8 +5,9 @@ from typing import Any
 
 from ..errors import InvalidInput
 from .cluster_options import Cluster
+from .generations import as_generation, generation_folder
 from .sqlite.database import DATABASE
-from .sqlite.sqlite_table import RowsElsewhere, SQLiteTable
+from .sqlite.sqlite_table import Moved, RowsElsewhere, SQLiteTable
 from .table import Table
 
 
@@ -25,10 +26,12 @@ def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) 
 
 
 def open_table(folder: Path, read_only: bool, cluster: Cluster | None = None) -> Table:
-    """Open a table; ``cluster`` is for one on Ray alone."""
+    """Open a table, in the generation that answers; ``cluster`` is for one on Ray alone."""
     given = {} if cluster is None else cluster.given()
     try:
         table = SQLiteTable(folder, read_only)
+    except Moved as moved:
+        return open_table(generation_folder(folder, as_generation(moved.generation)), read_only, cluster)
     except RowsElsewhere:
         from .ray import RayTable
 

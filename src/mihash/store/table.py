@@ -46,6 +46,10 @@ class Table(ItemReads):
         self.database = database
         self._settings: dict[str, Any] = {}
 
+    def has_moved(self) -> bool:
+        """Tell whether another generation answers now, for a process that only reads."""
+        return False
+
     # Settings
 
     @property

@@ -25,6 +25,7 @@ from ...search import as_codes
 from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..filters import Condition
+from ..generations import generation_of, generation_stamp, stored_generation
 from ..keys import Key
 from ..metadata import decode_metadata
 from ..question import Found, Item, Nearest, Question
@@ -56,6 +57,14 @@ class RowsElsewhere(NotReady):
     """The folder holds the coordinator of a table whose rows are on other machines."""
 
 
+class Moved(NotReady):
+    """Another generation of the index answers, in a folder inside this one."""
+
+    def __init__(self, generation: Any) -> None:
+        super().__init__("The vectors of this index were replaced: another generation answers.")
+        self.generation = generation
+
+
 class SQLiteTable(Table):
     """Items on the disk, with their codes under one snapshot.
 
@@ -85,6 +94,7 @@ class SQLiteTable(Table):
         self._edition: Edition | None = None
         self._followed: tuple[int, ...] | None = None
         self._following = threading.RLock()  # taken before the database's
+        self._generation_stamp = generation_stamp(self.database.folder)
         try:
             with self.database.read() as connection:
                 settings = read_settings(connection)
@@ -92,6 +102,8 @@ class SQLiteTable(Table):
                     raise RowsElsewhere(
                         f"{folder} is an index on Ray: its rows are on its shards (docs/scale.md)."
                     )
+                if settings.get("generation"):
+                    raise Moved(settings["generation"])
                 self.segments = Segments(self.database, settings["dtype"])
                 self.answers = Answers(self.database, self.segments, settings["metric"])
             if not read_only:
@@ -126,6 +138,20 @@ class SQLiteTable(Table):
         if self.database.read_only:
             self._follow()
         return self._edition
+
+    def has_moved(self) -> bool:
+        """Tell whether another generation answers now, for a process that only reads."""
+        if not self.database.read_only:
+            return False
+        stamp = generation_stamp(self.database.folder)
+        if stamp is None:
+            self._follow()
+            return bool(self._settings.get("generation"))
+        if stamp != self._generation_stamp:
+            if stored_generation(self.database.folder.parent) != generation_of(self.database.folder):
+                return True
+            self._generation_stamp = stamp
+        return False
 
     # The write path
 
@@ -407,6 +433,9 @@ class SQLiteTable(Table):
                 return
             with self.database.read() as connection:
                 settings, edition = read_settings(connection), self._edition
+                if settings.get("generation"):  # what is here answers no more, and may be removed
+                    self._settings["generation"] = settings["generation"]
+                    return
                 same = ("published", "compactions")
                 if edition is None or any(settings.get(name) != self._settings.get(name) for name in same):
                     self._load()
