@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from ..errors import MIHashError
-from . import control_routes, health_routes, history_routes, item_routes, search_routes
+from . import control_routes, health_routes, history_routes, item_routes, migration_routes, search_routes
 from .access import AccessMiddleware
 from .index_service import Service
 from .openapi import openapi
@@ -19,7 +19,8 @@ from .page_routes import add_pages
 from .problems import Problem, handle
 
 _ROUTERS = tuple(
-    module.router for module in (item_routes, search_routes, history_routes, control_routes, health_routes)
+    module.router
+    for module in (item_routes, search_routes, history_routes, control_routes, migration_routes, health_routes)
 )
 
 

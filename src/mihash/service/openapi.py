@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from .. import __version__
 from .request_bodies import FLOATS, JSON, NPY
-from .schemas import DeleteBody, Error, ItemsBody, SearchBody
+from .schemas import CutOverBody, DeleteBody, Error, ItemsBody, MigrationBody, MigrationItemsBody, SearchBody
 
 _MEANINGS = {
     400: "The body cannot be parsed.",
@@ -25,7 +25,9 @@ _MEANINGS = {
     503: "Busy, opening or closing: retry after Retry-After seconds. Nothing was changed.",
     504: "The index took too long.",
 }
-_BODIES: tuple[type[BaseModel], ...] = (ItemsBody, SearchBody, DeleteBody)
+_BODIES: tuple[type[BaseModel], ...] = (
+    ItemsBody, SearchBody, DeleteBody, MigrationBody, MigrationItemsBody, CutOverBody,
+)  # fmt: skip
 _DESCRIPTION = """\
 Binary codes that learn from a stream, and know when to rehash. Every error is
 `{"error": {"code", "message"}}`."""

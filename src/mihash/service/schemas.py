@@ -137,6 +137,26 @@ class DeleteBody(_Request):
     keys: Keys
 
 
+class MigrationBody(_Request):
+    """Options of the new vectors; by default those of the index."""
+
+    n_bits: int | None = Field(default=None, ge=1, le=4096, description="Code length.")
+    metric: Literal["euclidean", "cosine"] | None = Field(default=None, description="Distance of vectors.")
+
+
+class MigrationItemsBody(_Request):
+    """New vectors of stored items."""
+
+    vectors: Vectors = Field(description="One vector for each key, all of one width.")
+    keys: Keys = Field(description="The keys of the items.")
+
+
+class CutOverBody(_Request):
+    """How to cut over."""
+
+    force: bool = Field(default=False, description="Leave out items that have no new vector.")
+
+
 class HistoryQuery(_Request):
     """Which decisions to return."""
 
