@@ -1,4 +1,4 @@
-"""A classifier on the codes: warms up a network with random weights before it is trained with a hashing loss.
+"""A classifier on the codes: warms up a network with random weights, or is trained jointly with a hashing loss.
 
 Losses of pairs, of triplets and of distances start badly on a network with random weights: all bits follow its one
 strongest direction, and stay together. The paper starts from a network that was trained as a classifier elsewhere.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import validation
 from ..errors import InvalidInput
+from .classification import ClassificationLoss
 from .minibatch import check_batch, neighbors
 
 _ROUNDING = 1e-4
@@ -28,6 +29,10 @@ class MutualInformationLoss(torch.nn.Module):
     no gradient. Histograms are computed in float32 (float64 for float64 codes), also under autocast. On the CPU
     codes outside [-1, 1] are an error; on a GPU, which would have to wait for such a check, distances are clamped.
 
+    With ``classification`` the loss is joint: L plus that weight times the cross-entropy, in nats, of a linear
+    classifier on the codes, which is learned with the network. It is not the paper's. A network with random weights
+    needs it, or a start as a classifier: L alone does not separate its bits.
+
     Parameters
     ----------
     n_bits
@@ -38,7 +43,12 @@ class MutualInformationLoss(torch.nn.Module):
         How many codes of earlier minibatches to keep as further neighbours and non-neighbours of the anchors. They
         are constants (no gradient), replaced in turn; only in training mode are codes remembered.
     n_classes
-        The width of the 0/1 matrix, where labels are one and there is a memory.
+        How many classes there are, where there is a classification term; otherwise the width of the 0/1 matrix, where
+        labels are one and there is a memory.
+    classification
+        The weight of the classification term, 0 for the paper's loss. With the term, labels are classes (N,).
+    seed
+        Seeds the first weights of the classifier.
 
     Examples
     --------
@@ -48,21 +58,37 @@ class MutualInformationLoss(torch.nn.Module):
     >>> value.backward()
     >>> round(value.item(), 4), codes.grad[0].tolist()[0] < 0  # descent moves the first bit further up
     (-0.4288, True)
+    >>> joint = MutualInformationLoss(n_bits=2, n_classes=2, classification=0.5)
+    >>> joint(codes, torch.tensor([0, 0, 1, 1])).item() > value.item()
+    True
     """
 
     def __init__(
-        self, n_bits: int, n_bins: int | None = None, *, memory: int = 0, n_classes: int | None = None
+        self,
+        n_bits: int,
+        n_bins: int | None = None,
+        *,
+        memory: int = 0,
+        n_classes: int | None = None,
+        classification: float = 0.0,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1)
         self.n_bins = self.n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
         self.memory = validation.integer("memory", memory, minimum=0)
         self.n_classes = None if n_classes is None else validation.integer("n_classes", n_classes, minimum=2)
+        self.classification = validation.number("classification", classification, minimum=0)
+        self.classifier: ClassificationLoss | None = None
+        if self.classification:
+            if self.n_classes is None:
+                raise InvalidInput("`n_classes` must be given with `classification`.")
+            self.classifier = ClassificationLoss(self.n_bits, self.n_classes, seed)
         self.kept: Tensor
         self.kept_labels: Tensor
         self.n_remembered: Tensor
         if self.memory:
-            shape = (self.memory,) if n_classes is None else (self.memory, n_classes)
+            shape = (self.memory,) if self._classes else (self.memory, n_classes)
             self.register_buffer("kept", torch.zeros(self.memory, self.n_bits))
             self.register_buffer("kept_labels", torch.zeros(shape, dtype=torch.int64))
             self.register_buffer("n_remembered", torch.zeros((), dtype=torch.int64))
@@ -84,9 +110,16 @@ class MutualInformationLoss(torch.nn.Module):
                 near = torch.cat([near, neighbors(labels, kept_labels)], dim=1)
             distances = (self.n_bits - phi @ others.T) / 2
             value = -information(distances, near, counted, self.n_bits, self.n_bins).mean()
+            if self.classifier is not None:
+                value = value + self.classification * self.classifier(phi, labels)
         if self.memory and self.training:
             self._remember(phi.detach(), labels)
         return value
+
+    @property
+    def _classes(self) -> bool:
+        """Whether the memory keeps one class for each code, not a row of a 0/1 matrix."""
+        return self.n_classes is None or self.classifier is not None
 
     def _pairs(self, n: int, device: torch.device) -> Tensor:
         """Return which pairs count (N, others): not an item with itself, and no empty place of the memory."""
@@ -98,7 +131,7 @@ class MutualInformationLoss(torch.nn.Module):
 
     def _labels_like(self, labels: Tensor) -> Tensor:
         if self.kept_labels.shape[1:] != labels.shape[1:]:
-            wanted = "integers (n,)" if self.n_classes is None else f"a matrix (n, {self.n_classes})"
+            wanted = "integers (n,)" if self._classes else f"a matrix (n, {self.n_classes})"
             raise InvalidInput(
                 f"`labels` must be {wanted} for this memory; got shape {tuple(labels.shape)}. "
                 "`n_classes` is the width of a matrix, None for integers."
@@ -116,7 +149,9 @@ class MutualInformationLoss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Show the parameters."""
-        return f"n_bits={self.n_bits}, n_bins={self.n_bins}, memory={self.memory}"
+        return (
+            f"n_bits={self.n_bits}, n_bins={self.n_bins}, memory={self.memory}, classification={self.classification}"
+        )
 
 
 def information(distances: Tensor, near: Tensor, counted: Tensor, n_bits: int, n_bins: int) -> Tensor:

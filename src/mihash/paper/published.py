@@ -29,6 +29,8 @@ METHOD_NAMES = {
     "vdsh": "VDSH",
     "dpsh": "DPSH",
     "dtsh": "DTSH",
+    "mihash-joint": "MIHash + classifier",
+    "classifier": "classifier alone",
 }
 
 

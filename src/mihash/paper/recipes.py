@@ -1,9 +1,10 @@
 """How a network is trained for each method in Setting 2 of Table 1 (Sec. 4.3.2).
 
 The paper fine-tunes a VGG-F that was trained on ImageNet; here a residual network starts from random weights: it
-is first trained for some epochs as a classifier on its codes, then with the hashing loss. Network, budget,
-augmentation and seed are the same for all methods, which differ in the loss, its learning rate, and how much of
-the budget the classifier has.
+is first trained for some epochs as a classifier on its codes, then with the hashing loss. ``mihash-joint`` adds a
+classification term to the loss instead, and ``classifier`` is a classifier from the first epoch to the last, whose
+signs are the codes. Network, budget, augmentation and seed are the same for all methods, which differ in the loss,
+its learning rate, and how much of the budget the classifier has.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,8 @@ class Recipe:
         The learning rate as a classifier, and that of the hashing loss.
     scale, n_bins, memory
         MIHash: A of the relaxed codes, K of the histograms as a share of b, and how many earlier codes are kept.
+    classification
+        MIHash: the weight of the classification term of its loss.
     gain, quantization, margin
         DPSH and DTSH: what logits are multiplied by, and the weight of the quantisation error; DTSH: the margin as
         a share of b.
@@ -49,6 +52,7 @@ class Recipe:
     scale: float | None = None
     n_bins: float | None = None
     memory: int = 0
+    classification: float = 0.0
     gain: float = 1.0
     quantization: float | None = None
     margin: float | None = None
@@ -68,8 +72,12 @@ class Recipe:
         return replace(self, **arguments)
 
 
+N_TRIALS = 8  # how many settings of each method were tried on validation images, see measured/README.md
+
 RECIPES = {
     "mihash": Recipe(learning_rate=0.2, warm_up_epochs=23, scale=3.0, n_bins=0.5),
+    "mihash-joint": Recipe(learning_rate=0.35, warm_up_epochs=0, scale=3.0, n_bins=0.5, classification=0.5),
+    "classifier": Recipe(learning_rate=0.2, warm_up_epochs=0),
     "dpsh": Recipe(learning_rate=0.2, quantization=0.1),
     "dtsh": Recipe(learning_rate=0.35, quantization=0.1, margin=0.25),
 }

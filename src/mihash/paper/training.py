@@ -19,7 +19,10 @@ from .learning_pass import pass_seed
 from .results import machine, versions
 
 N_VALIDATION = 5000
-_NOT_SHARED = ("learning_rate", "epochs", "scale", "n_bins", "memory", "gain", "quantization", "margin")
+_NOT_SHARED = (
+    *("learning_rate", "epochs", "scale", "n_bins", "memory", "classification"),
+    *("gain", "quantization", "margin"),
+)
 
 Rows = NDArray[np.int64]
 Warmed = dict[Any, tuple[Any, float]]
@@ -64,7 +67,8 @@ def _train(job: Job, images: Images, device: str, seed: int, warmed: Warmed) -> 
     learn, query, base = _split(images, job.validate)
     network, warm_up_s = _warm_up(job, images, learn, device, seed, warmed)
     network.scale, network.gain = recipe.scale, recipe.gain
-    trainer = _trainer(job, network, _loss(job), recipe.epochs - recipe.warm_up_epochs, device, seed)
+    loss = _loss(job, int(images.y.max()) + 1, seed)
+    trainer = _trainer(job, network, loss, recipe.epochs - recipe.warm_up_epochs, device, seed)
     history = trainer.fit(images.X[learn], images.y[learn])
     moments = [time.perf_counter()]
     query_codes, base_codes = (deep.tensors.packed(trainer.outputs(images.X[rows])) for rows in (query, base))
@@ -142,13 +146,18 @@ def _trainer(
     )
 
 
-def _loss(job: Job) -> Any:
+def _loss(job: Job, n_classes: int, seed: int) -> Any:
     from .. import deep
 
     recipe, b = job.recipe, job.n_bits
-    if job.method == "mihash":
+    if job.method == "classifier":
+        return deep.ClassificationLoss(b, n_classes, seed=seed)
+    if job.method in ("mihash", "mihash-joint"):
         n_bins = None if recipe.n_bins is None else max(1, round(recipe.n_bins * b))
-        return deep.MutualInformationLoss(b, n_bins, memory=recipe.memory)
+        classes = n_classes if recipe.classification else None
+        return deep.MutualInformationLoss(
+            b, n_bins, memory=recipe.memory, n_classes=classes, classification=recipe.classification, seed=seed
+        )
     if job.method == "dpsh":
         return deep.DPSHLoss(b, recipe.quantization or 0.0)
     margin = None if recipe.margin is None else recipe.margin * b
