@@ -93,3 +93,15 @@ def dtsh_loss(outputs, labels, alpha, lambda_):
                     margin = theta[q, p] - theta[q, r] - alpha
                     terms.append(-(margin - math.log1p(math.exp(margin))))
     return sum(terms) / max(1, len(terms)) + lambda_ * quantization(outputs)
+
+
+def classification_loss(codes, labels, W):
+    """The mean cross-entropy in nats of the scores W h, and its gradient with respect to the codes."""
+    total, gradient = 0.0, np.zeros_like(codes)
+    for i, code in enumerate(codes):
+        scores = [math.exp(float(row @ code)) for row in W]
+        shares = [score / sum(scores) for score in scores]
+        total -= math.log(shares[labels[i]])
+        for k, row in enumerate(W):
+            gradient[i] += (shares[k] - (k == labels[i])) * row
+    return total / len(codes), gradient / len(codes)

@@ -226,3 +226,27 @@ def test_bad_parameters():
             MutualInformationLoss(**arguments)
     with pytest.raises(InvalidInput, match="n_classes"):
         MutualInformationLoss(6, memory=4)(torch.zeros(4, 6), torch.zeros(4, 3, dtype=torch.int64))
+
+
+def test_the_joint_loss_is_the_sum_of_its_terms():
+    codes, labels = problem(0, n_bits=6)
+    joint = MutualInformationLoss(6, 3, n_classes=3, classification=0.5, seed=4)
+    W = joint.classifier.classifier.weight.detach().numpy().astype(np.float64)
+    value, gradient = value_and_gradient(codes, labels, loss=joint)
+    pure, pure_gradient = value_and_gradient(codes, labels, 3)
+    expected, expected_gradient = oracles.classification_loss(codes, labels, W)
+    assert value == pytest.approx(pure + 0.5 * expected, abs=1e-6)
+    assert np.abs(gradient - pure_gradient - 0.5 * expected_gradient).max() <= 1e-6
+    assert joint.classifier.classifier.weight.grad is not None
+    assert [name for name, _ in MutualInformationLoss(6).named_parameters()] == []
+
+
+def test_the_joint_loss_takes_classes_with_a_memory_too():
+    codes, labels = problem(1, n_bits=6)
+    joint = MutualInformationLoss(6, memory=20, n_classes=3, classification=1.0)
+    for _ in range(2):
+        assert np.isfinite(value_and_gradient(codes, labels, loss=joint)[0])
+    with pytest.raises(InvalidInput, match="`n_classes` must be given"):
+        MutualInformationLoss(6, classification=0.5)
+    with pytest.raises(InvalidInput):
+        joint(torch.zeros(2, 6), torch.eye(2, 3))

@@ -29,19 +29,28 @@ def images():
 
 
 def small(method, **options):
-    settings = (("batch_size", 40), ("epochs", 2), ("warm_up_epochs", 1), ("width", 2))
+    warm_up = (("warm_up_epochs", 1),) if RECIPES[method].warm_up_epochs else ()
+    settings = (("batch_size", 40), ("epochs", 2), *warm_up, ("width", 2))
     return Job("images", "cifar10", method, settings, 12, **options)
 
 
 def test_every_method_is_trained_and_measured(images):
     results = list(train_jobs([small(method) for method in RECIPES], images, "cpu"))
-    for result in results:
+    for result, recipe in zip(results, RECIPES.values(), strict=True):
         assert result["sizes"] == {"learn": 100, "query": 40, "base": 100}
         assert 0.25 < result["final"] <= 1
-        assert len(result["losses"]) == 1
+        assert len(result["losses"]) == (1 if recipe.warm_up_epochs else 2)
         assert result["machine"]["device"] == "cpu"
     warm_up = {result["times"]["warm_up"] for result in results}
-    assert len(warm_up) == 1  # one network was warmed up for all
+    assert len(warm_up - {0.0}) == 1  # one network was warmed up for all that start so
+
+
+def test_a_joint_training_ends_elsewhere_than_one_without_the_term(images):
+    joint = small("mihash-joint")
+    without = replace(joint, parameters=(*joint.parameters, ("classification", 0.0)))
+    (first,), (second,) = (list(train_jobs([job], images, "cpu")) for job in (joint, without))
+    assert first["losses"] != second["losses"]
+    assert second["losses"][0] < 0 < first["losses"][0]  # minus an information; a cross-entropy is more than that
 
 
 def test_choosing_parameters_leaves_the_test_images_alone(images):
@@ -55,14 +64,17 @@ def test_choosing_parameters_leaves_the_test_images_alone(images):
 
 
 def test_recipes_differ_in_the_loss_alone():
-    own = {"learning_rate", "warm_up_epochs", "scale", "n_bins", "gain", "quantization", "margin"}
+    own = {"learning_rate", "warm_up_epochs", "scale", "n_bins", "classification", "quantization", "margin"}
     shared = [{k: v for k, v in vars(recipe).items() if k not in own} for recipe in RECIPES.values()]
     assert all(settings == shared[0] for settings in shared)
 
 
 TABLE = load_definition("table1-setting2")
 SMOKE = TABLE.scales["smoke"] | {
-    "parameters": {method: {"width": 2, "epochs": 3, "warm_up_epochs": 1} for method in TABLE.methods}
+    "parameters": {
+        method: {"width": 2, "epochs": 3} | ({"warm_up_epochs": 1} if RECIPES[method].warm_up_epochs else {})
+        for method in TABLE.methods
+    }
 }
 TINY = replace(TABLE, scales={"smoke": SMOKE})
 
@@ -82,7 +94,7 @@ def test_reproducing_trains_once_and_goes_on_where_it_was(finished, tmp_path):
     (left,) = pending([TINY], tmp_path, "smoke", device="cpu")
     assert left.jobs == task.jobs[1:]
     with pytest.raises(
-        NotReady, match=r"2 of the 3 results of table1-setting2 are not in .* Run `mihash reproduce"
+        NotReady, match=r"4 of the 5 results of table1-setting2 are not in .* Run `mihash reproduce"
     ):
         outcomes(TINY, tmp_path, "smoke")
     one = next(tmp_path.rglob("*.json"))
@@ -98,9 +110,7 @@ def test_what_is_trained_to_choose_parameters_has_files_of_its_own(finished, tmp
         "mihash reproduce table1-setting2 --validate --scale smoke"
     )
     (task,) = pending([chosen], finished, "smoke", device="cpu")
-    assert [job.path.name for job in task.jobs] == [
-        f"setting2-{name}-16-0-validation.json" for name in ("mihash", "dpsh", "dtsh")
-    ]
+    assert [job.path.name for job in task.jobs] == [f"setting2-{name}-16-0-validation.json" for name in RECIPES]
     run_task(replace(task, jobs=task.jobs[:1], results=tmp_path))
     (left,) = pending([chosen], tmp_path, "smoke", device="cpu")
     assert left.jobs == task.jobs[1:]
@@ -114,8 +124,17 @@ def test_results_of_another_recipe_or_scale_are_refused(finished):
 
 def test_a_table_has_the_papers_numbers_beside_ours(finished):
     table = make_table(TINY, finished, "smoke")
-    assert table.columns == ("method", "16 bits", "a training, s", "paper: 16 bits")
-    assert [row[0] for row in table.rows] == ["MIHash", "DPSH", "DTSH"]
+    assert table.columns == (
+        *("method", "as a classifier", "settings tried", "16 bits", "a training, s"),
+        "paper: 16 bits",
+    )
+    assert [row[:3] for row in table.rows] == [
+        ("MIHash", "1 of 3 epochs", "8"),
+        ("MIHash + classifier", "jointly, weight 0.5", "8"),
+        ("classifier alone", "3 of 3 epochs", "8"),
+        ("DPSH", "1 of 3 epochs", "8"),
+        ("DTSH", "1 of 3 epochs", "8"),
+    ]
     assert (
         table.rows[0][-1]
         == f"{json.loads(PAPER.read_text())['tables']['table1-setting2']['methods']['mihash'][0]['map']['16']:.3f}"
@@ -126,10 +145,10 @@ def test_a_table_has_the_papers_numbers_beside_ours(finished):
 def test_without_a_gpu_full_scale_shows_what_was_measured(tmp_path):
     if device_of("auto") == "cpu":
         assert pending([TABLE], tmp_path, "full") == []
-    assert sum(len(task.jobs) for task in pending([TABLE], tmp_path, "full", device="cpu")) == 24
+    assert sum(len(task.jobs) for task in pending([TABLE], tmp_path, "full", device="cpu")) == 60
     found = outcomes(TABLE, tmp_path, "full")
     assert {job.n_bits for job in found} == {16, 24, 32, 48}
-    assert all(each.shipped and len(each.trials) == 2 for each in found.values())
+    assert all(each.shipped and len(each.trials) == 3 for each in found.values())
     for job, each in found.items():
         for trial in each.trials:
             assert trial["sizes"] == {"learn": 50_000, "query": 10_000, "base": 50_000}

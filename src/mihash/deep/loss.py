@@ -30,8 +30,8 @@ class MutualInformationLoss(torch.nn.Module):
     codes outside [-1, 1] are an error; on a GPU, which would have to wait for such a check, distances are clamped.
 
     With ``classification`` the loss is joint: L plus that weight times the cross-entropy, in nats, of a linear
-    classifier on the codes, which is learned with the network. It is not the paper's. A network with random weights
-    needs it, or a start as a classifier: L alone does not separate its bits.
+    classifier on the codes, which is learned with the network. This is not in the paper. A network with random
+    weights needs this term or a start as a classifier: L alone does not separate its bits.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class MutualInformationLoss(torch.nn.Module):
         How many codes of earlier minibatches to keep as further neighbours and non-neighbours of the anchors. They
         are constants (no gradient), replaced in turn; only in training mode are codes remembered.
     n_classes
-        How many classes there are, where there is a classification term; otherwise the width of the 0/1 matrix, where
-        labels are one and there is a memory.
+        How many classes there are, where there is a classification term; otherwise the width of the 0/1 matrix,
+        where labels are one and there is a memory.
     classification
         The weight of the classification term, 0 for the paper's loss. With the term, labels are classes (N,).
     seed
@@ -88,7 +88,8 @@ class MutualInformationLoss(torch.nn.Module):
         self.kept_labels: Tensor
         self.n_remembered: Tensor
         if self.memory:
-            shape = (self.memory,) if self._classes else (self.memory, n_classes)
+            width = self._label_width()
+            shape = (self.memory,) if width is None else (self.memory, width)
             self.register_buffer("kept", torch.zeros(self.memory, self.n_bits))
             self.register_buffer("kept_labels", torch.zeros(shape, dtype=torch.int64))
             self.register_buffer("n_remembered", torch.zeros((), dtype=torch.int64))
@@ -116,10 +117,9 @@ class MutualInformationLoss(torch.nn.Module):
             self._remember(phi.detach(), labels)
         return value
 
-    @property
-    def _classes(self) -> bool:
-        """Whether the memory keeps one class for each code, not a row of a 0/1 matrix."""
-        return self.n_classes is None or self.classifier is not None
+    def _label_width(self) -> int | None:
+        """Return the width of the label matrix in the memory, None where it keeps one class for each code."""
+        return None if self.classifier is not None else self.n_classes
 
     def _pairs(self, n: int, device: torch.device) -> Tensor:
         """Return which pairs count (N, others): not an item with itself, and no empty place of the memory."""
@@ -131,7 +131,8 @@ class MutualInformationLoss(torch.nn.Module):
 
     def _labels_like(self, labels: Tensor) -> Tensor:
         if self.kept_labels.shape[1:] != labels.shape[1:]:
-            wanted = "integers (n,)" if self._classes else f"a matrix (n, {self.n_classes})"
+            width = self._label_width()
+            wanted = "integers (n,)" if width is None else f"a matrix (n, {width})"
             raise InvalidInput(
                 f"`labels` must be {wanted} for this memory; got shape {tuple(labels.shape)}. "
                 "`n_classes` is the width of a matrix, None for integers."
@@ -149,9 +150,8 @@ class MutualInformationLoss(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Show the parameters."""
-        return (
-            f"n_bits={self.n_bits}, n_bins={self.n_bins}, memory={self.memory}, classification={self.classification}"
-        )
+        names = ("n_bits", "n_bins", "memory", "classification")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
 
 def information(distances: Tensor, near: Tensor, counted: Tensor, n_bits: int, n_bins: int) -> Tensor:

@@ -10,6 +10,7 @@ from .definition import Definition
 from .jobs import Job
 from .outcomes import Outcome
 from .published import METHOD_NAMES, dataset_title, paper_rows
+from .recipes import N_TRIALS, Recipe
 
 Row = dict[str, str]
 Found = dict[Job, Outcome]
@@ -31,10 +32,21 @@ def end_to_end(found: Found) -> Iterator[Row]:
     for own in _by_length(found):
         job = next(iter(own.values())).job
         row = {"data set": dataset_title(job.dataset), "bits": "", "method": METHOD_NAMES[job.method]}
+        row |= {"as a classifier": _as_classifier(job.method, job.recipe), "settings tried": str(N_TRIALS)}
         row |= {f"{n_bits} bits": f"{each.mean('final'):.4f}" for n_bits, each in own.items()}
-        times = [trial["times"] for each in own.values() for trial in each.trials]
-        row["a training, s"] = f"{np.median([each['warm_up'] + each['training'] for each in times]):.0f}"
+        if not any(each.shipped for each in own.values()):  # those were not trained one at a time
+            times = [trial["times"] for each in own.values() for trial in each.trials]
+            row["a training, s"] = f"{np.median([each['warm_up'] + each['training'] for each in times]):.0f}"
         yield row | _paper_lengths(own, paper_rows("end-to-end", job.dataset, job.method, None))
+
+
+def _as_classifier(method: str, recipe: Recipe) -> str:
+    """Return how much of the budget a network is trained as a classifier."""
+    if recipe.classification:
+        jointly = f"jointly, weight {recipe.classification:g}"
+        return f"{recipe.warm_up_epochs} epochs, then {jointly}" if recipe.warm_up_epochs else jointly
+    own = recipe.epochs if method == "classifier" else recipe.warm_up_epochs
+    return f"{own} of {recipe.epochs} epochs"
 
 
 def training_times(found: Found) -> Iterator[Row]:
@@ -106,11 +118,16 @@ def network_notes(found: Found) -> Iterator[str]:
     )
     yield (
         f"A {recipe['network']} of width {recipe['width']} from random weights, {recipe['epochs']} epochs in all, "
-        "part of them as a classifier; the paper fine-tunes a VGG-F that knows ImageNet. Compare order and signs."
+        "for every method; the paper fine-tunes a VGG-F that was trained on ImageNet. Compare order and signs."
+    )
+    yield (
+        f"Each method has the best of {N_TRIALS} settings on validation images. MIHash has the paper's loss. "
+        "MIHash + classifier adds a classification term and is not the paper's. The classifier alone has "
+        "no hashing loss."
     )
     here = f"{first['machine']['device']}, torch {first['versions']['torch']}"
     if made[0].shipped:
-        yield f"These results come with mihash: {here}, four trainings at a time."
+        yield f"These results come with mihash: {here}, several trainings at a time."
     else:
         yield f"Trained on {here}."
 

@@ -76,8 +76,8 @@ N_TRIALS = 8  # how many settings of each method were tried on validation images
 
 RECIPES = {
     "mihash": Recipe(learning_rate=0.2, warm_up_epochs=23, scale=3.0, n_bins=0.5),
-    "mihash-joint": Recipe(learning_rate=0.35, warm_up_epochs=0, scale=3.0, n_bins=0.5, classification=0.5),
-    "classifier": Recipe(learning_rate=0.2, warm_up_epochs=0),
-    "dpsh": Recipe(learning_rate=0.2, quantization=0.1),
-    "dtsh": Recipe(learning_rate=0.35, quantization=0.1, margin=0.25),
+    "mihash-joint": Recipe(learning_rate=0.5, warm_up_epochs=0, scale=3.0, n_bins=0.5, classification=0.5),
+    "classifier": Recipe(learning_rate=0.1, warm_up_epochs=0, scale=3.0),
+    "dpsh": Recipe(learning_rate=0.2, warm_up_epochs=23, quantization=0.1),
+    "dtsh": Recipe(learning_rate=0.2, quantization=0.1, margin=0.25),
 }
