@@ -9,6 +9,7 @@ import os
 
 NAMES = (
     "step",
+    "moment_step",
     "quality",
     "encode",
     "table",
@@ -34,7 +35,7 @@ _ENVIRONMENT = {
 def main() -> None:
     os.environ.update(_ENVIRONMENT)  # read once, when NumPy loads its BLAS: nothing may import it before
     modules = {name: importlib.import_module(f"{__package__}.{name}") for name in NAMES}
-    lines = [f"  {name:<10}{(module.__doc__ or '').splitlines()[0]}" for name, module in modules.items()]
+    lines = [f"  {name:<13}{(module.__doc__ or '').splitlines()[0]}" for name, module in modules.items()]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Process CPU time, one thread, best of interleaved rounds.",

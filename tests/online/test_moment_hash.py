@@ -269,6 +269,20 @@ def test_a_small_sample_is_enough_for_information_steps():
     assert learner.learned()["planes"]["k"] > 0
 
 
+def test_each_step_takes_other_anchors_from_the_sample():
+    X, y = clusters(1200, d=8, n_classes=4, seed=14)
+    learner, reservoir = MomentHash(8), mihash.Reservoir(1000)
+    reservoir.add(X, y)
+    learner.start(8)
+    learner.learn(X[:100], y[:100], reservoir, np.full(100, -1))
+    drawn = [learner._drawn(reservoir, number) for number in range(3)]
+    assert all(len(np.unique(rows)) == len(rows) == 150 for rows in drawn)
+    firsts = [set(rows[:50].tolist()) for rows in drawn]
+    assert len(firsts[0] & firsts[1]) < 20  # 2.5 of 50 are expected
+    assert len(firsts[1] & firsts[2]) < 20
+    assert max(rows.max() for rows in drawn) > 900
+
+
 def test_a_rule_of_the_loop_says_who_is_a_neighbour():
     X, _ = clusters(1500, d=12, seed=13)
     found = []

@@ -33,10 +33,11 @@ _FEWEST = 50  # examples in the sample before the first information step
 _EARLY_STEPS, _MOST_STEPS = 500, 10
 _DRAWS = (150, 2500)
 _PAIRS = 62_500
-_ANCHORS = 200
+_ANCHORS = 100
 _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
-_LATER_BLOCKS = 5  # without labels, information steps are taken on every so many-th block after the start
+_LATER_BLOCKS = 5  # and then, information steps are taken on every so many-th block
+_SETTLED, _SETTLED_PER_CLASS, _SETTLED_BLOCKS = 20_000, 1000, 2  # with labels, the same after so many examples
 _NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
 _MOST_CLASSES = 512
 _TINY = 1e-12
@@ -174,7 +175,11 @@ class MomentHash(OnlineLearner):
             self._planes = self._planes._replace(k=0)
 
     def _takes_steps(self) -> bool:
-        return self._labelled or self._since <= _START or self._blocks % _LATER_BLOCKS == 0
+        """Tell whether to take information steps on this block; on fewer ones when little is left to learn."""
+        until, every = _START, _LATER_BLOCKS
+        if self._labelled and self._moments is not None:
+            until, every = max(_SETTLED, _SETTLED_PER_CLASS * self._moments.n_classes), _SETTLED_BLOCKS
+        return self._since <= until or self._blocks % every == 0
 
     def _every(self) -> int:
         """Return how many examples pass until the next refresh: a share of those in the moments."""
@@ -250,10 +255,8 @@ class MomentHash(OnlineLearner):
         shares = self._moments.counts / self._moments.n
         least, most = _DRAWS
         n = int(np.clip(15 / max(float((shares * shares).sum()), 1e-4), least, most))
-        if n >= kept:
-            return np.arange(kept)
         rng = np.random.default_rng([self.seed, 11, reservoir.seen, number])
-        return np.sort(rng.choice(kept, n, replace=False, shuffle=False))
+        return rng.permutation(kept)[:n]  # in any order: the first ones are anchors
 
     def _refresh(self, sample: Matrix) -> None:
         """Make the basis anew from the moments; M and D stay, so that the codes move with it."""
