@@ -318,7 +318,8 @@ class Searcher(threading.Thread):
         if color is not None:  # half the time a filter that nobody has asked with before
             where = {"color": color} | ({"no": {"$ne": self.n_queries}} if rng.random() < 0.5 else {})
         state, before = shared.ended, shared.index.version
-        hits = shared.index.search(shared.queries[list(batch)], K, where=where, rescore=RESCORE if rescored else 0)
+        how = {"where": where, "rescore": RESCORE if rescored else 0, "margins": False}
+        hits = shared.index.search(shared.queries[list(batch)], K, **how)
         after, last = shared.index.version, shared.begun
         assert before is not None
         assert after is not None

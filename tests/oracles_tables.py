@@ -42,16 +42,21 @@ class PlainTable:
         (number,) = (n for n, row in self.rows.items() if row[0] == key and type(row[0]) is type(key))
         return number
 
-    def search(self, query, mapping, k=10, accepts=lambda _: True, rescore=0, radius=None):
+    def search(self, query, mapping, k=10, accepts=lambda _: True, rescore=0, radius=None, margins=None):
         """Return (distance, number, key) of what a search for one query finds, nearest first."""
         if not self.rows:
             return []
         code, *codes = map(_whole, mapping.encode(np.stack([query, *(row[1] for row in self.rows.values())])))
-        found = []
+        found, differing = [], {}
         for (number, row), other in zip(self.rows.items(), codes, strict=True):
             if accepts(row[3]):
-                found.append(((code ^ other).bit_count(), number))
+                differing[number] = code ^ other
+                found.append((differing[number].bit_count(), number))
         found.sort()
+        if margins is not False and radius is None and mapping.has_margins:
+            own = mapping.margins(np.asarray(query, dtype=np.float32)[None])[0]
+            found = found[: max(1000, 10 * max(k, rescore))]
+            found = sorted((margin_sum(own, differing[number]), number) for _, number in found)
         found = found[: max(k, rescore)] if radius is None else [each for each in found if each[0] <= radius]
         if rescore:
             found = sorted((self._distance(query, self.rows[number][1]), number) for _, number in found)
@@ -65,6 +70,33 @@ class PlainTable:
             return math.dist(a, b)
         lengths = math.hypot(*a) * math.hypot(*b)
         return 1 - (math.fsum(a * b) / lengths if lengths else 0)
+
+
+def margin_sum(margins, differing):
+    """Add the margins of the bits that differ (a whole number) in float32: each byte from bit 0 on, then bytes."""
+    total = np.float32(0)
+    for start in range(0, len(margins), 8):
+        part = np.float32(0)
+        for bit in range(start, min(start + 8, len(margins))):
+            if differing >> bit & 1:
+                part += margins[bit]
+        total += part
+    return total
+
+
+def plain_margins(mapping, x):
+    """Return |w . x + offset| / |w| of a linear mapping for each bit, in plain loops."""
+    found = []
+    for bit in range(mapping.n_bits):
+        value = np.float32(0)
+        for k in range(mapping.n_features):
+            value += np.float32(x[k] * mapping.weights[k, bit])
+        length = 0.0
+        for k in range(mapping.n_features):
+            length += float(mapping.weights[k, bit]) ** 2
+        inverse = np.float32(1 / math.sqrt(length)) if length else np.float32(0)
+        found.append(abs(value + mapping.offset[bit]) * inverse)
+    return np.array(found, dtype=np.float32)
 
 
 def _whole(code):

@@ -11,7 +11,7 @@ from mihash.service.client import Client
 from mihash.service.schemas import SearchBody, SearchQuery
 from mihash.store.question import Question
 
-OPTIONS = ("k", "where", "rescore", "radius")
+OPTIONS = ("k", "where", "rescore", "radius", "margins", "recall")
 OF_PYTHON = {
     "queries",
     "single",

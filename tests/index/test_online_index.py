@@ -67,7 +67,7 @@ def test_a_life(folder):
         assert index.add(X[:500]) == list(range(500))
         index.add(X[500:])
         assert index.wait(60)
-        hits = index.search(X[:5], k=7)
+        hits = index.search(X[:5], k=7, rescore=0, margins=False)
         assert hits.version == index.version
         keys, distances = brute_force(index.snapshot, X, range(1500), X[:5], 7)
         assert hits.keys.tolist() == keys
@@ -327,7 +327,8 @@ def test_pause_rollback_and_resume(folder):
         assert index.version == old
         assert index.snapshot == mapping != index.current
         assert np.array_equal(  # more rows, the same mapping
-            index.search(X[:9], k=1200).distances, brute_force(mapping, X, range(1200), X[:9], 1200)[1]
+            index.search(X[:9], k=1200, rescore=0, margins=False).distances,
+            brute_force(mapping, X, range(1200), X[:9], 1200)[1],
         )
     with mihash.OnlineIndex.open(folder) as index:
         assert index.version == old
@@ -695,7 +696,8 @@ class Model(RuleBasedStateMachine):
         queries = self.vectors(3)
         where = None if colour is None else {"colour": colour}
         self.index.wait()
-        hits = self.index.search(queries, k, where=where, rescore=10**6 if rescored else 0)
+        rescore = 10**6 if rescored else 0
+        hits = self.index.search(queries, k, where=where, rescore=rescore, margins=False)
         chosen = {name: x for name, (x, c) in self.items.items() if colour is None or c == colour}
         if not chosen:
             assert hits.keys.shape == (3, 0)
@@ -997,7 +999,7 @@ def test_the_ways_to_search_agree_and_are_chosen_anew_for_each_version(tmp_path,
                 ):
                     assert np.array_equal(ours, theirs)
         before = index._table.edition.searcher
-        index.search(X[:1100], k=1)
+        index.search(X[:1100], k=1, rescore=0, margins=False)
         assert before.index is not None
         index.rehash()
         index.wait()

@@ -5,7 +5,8 @@ import pytest
 
 import mihash
 from mihash.errors import CorruptStore, InvalidInput
-from mihash.mapping import KernelMapping, LinearMapping, mapping_from_state
+from mihash.mapping import KernelMapping, LinearMapping, NormalizedMapping, mapping_from_state
+from oracles_tables import plain_margins
 
 rng = np.random.default_rng(0)
 
@@ -99,3 +100,38 @@ def test_encode_refuses_other_widths_and_nan():
         mapping.encode(np.zeros((1, 4)))
     with pytest.raises(InvalidInput, match="NaN"):
         mapping.encode([[0.0, 0.0, np.nan]])
+
+
+@pytest.mark.identity
+def test_margins_are_distances_to_the_hyperplanes():
+    mapping = LinearMapping(rng.standard_normal((7, 20)), rng.standard_normal(20))
+    X = rng.standard_normal((5, 7)).astype(np.float32)
+    margins = mapping.margins(X)
+    assert np.array_equal(margins, [plain_margins(mapping, x) for x in X])
+    assert np.array_equal(mapping.margins(X[2:3])[0], margins[2])  # of one row as of many
+    signs = 2.0 * np.unpackbits(mapping.encode(X), axis=1, bitorder="little", count=20) - 1
+    weights = mapping.weights / np.linalg.norm(mapping.weights, axis=0)
+    for x, own, side in zip(X, margins, signs, strict=True):
+        feet = x[:, None] - side * own * weights  # the nearest point of each hyperplane
+        assert np.allclose((feet * mapping.weights).sum(axis=0) + mapping.offset, 0, atol=1e-4)
+
+
+def test_margins_of_normalised_features_are_those_of_the_inner_mapping():
+    inner = LinearMapping(rng.standard_normal((4, 9)), rng.standard_normal(9))
+    X = rng.standard_normal((6, 4)).astype(np.float32)
+    for unit in (False, True):
+        mapping = NormalizedMapping(inner, mean=[0.1, 0.2, 0.0, -3.0], gain=0.7, unit=unit)
+        assert mapping.has_margins
+        assert np.array_equal(mapping.margins(X), inner.margins(mapping.normalize(X)))
+
+
+def test_margins_without_a_hyperplane_or_beyond_the_numbers():
+    mapping = LinearMapping([[0.0, 1.0, 3e38], [0.0, 1.0, -3e38]], offset=[2.0, 0.0, 0.0])
+    margins = mapping.margins(np.array([[1, 1], [3e38, 3e38]], dtype=np.float32))
+    assert np.isfinite(margins).all()
+    assert margins[:, 0].tolist() == [0, 0]  # its bit is the same for all
+    kernel = KernelMapping([[0.0, 1.0]], 1.0, [[1.0]])
+    assert not kernel.has_margins
+    assert not NormalizedMapping(kernel, mean=[0.0, 0.0]).has_margins
+    with pytest.raises(InvalidInput, match="no margins"):
+        kernel.margins(np.zeros((1, 2), dtype=np.float32))

@@ -32,13 +32,15 @@ def expected(served, queries, *arguments, **options):
         {"k": 10_000},
         {"radius": 2},
         {"radius": 2, "where": {"row": {"$gte": 300}}},
-        {"radius": 2, "rescore": 5},
+        {"k": 3, "rescore": 0},
+        {"k": 3, "rescore": 0, "margins": False},
+        {"k": 3, "recall": 0.5},
     ],
 )
 def test_every_form_gives_what_the_index_gives(served, options):
     wanted = expected(served, QUERIES, **options)
     assert served.post("/v1/search", {"vectors": QUERIES.tolist()} | options).body == wanted
-    given = {name: json.dumps(value) if name == "where" else value for name, value in options.items()}
+    given = {name: json.dumps(value) if name in ("where", "margins") else value for name, value in options.items()}
     address = f"/v1/search?{urlencode({'features': D} | given)}"
     assert served.post(address, QUERIES.astype("<f4").tobytes(), kind="application/octet-stream").body == wanted
     file = io.BytesIO()
@@ -76,8 +78,10 @@ def test_neighbours_of_an_item_are_others(served, options):
 
 def test_before_anything_is_there(empty):
     answer = empty.post("/v1/search", {"vectors": QUERIES.tolist()})
-    assert answer.body == {"version": None, "measure": "hamming", "results": [{"keys": [], "distances": []}] * 5}
-    assert empty.post("/v1/search", {"vectors": QUERIES.tolist(), "radius": 3}).body == answer.body
+    nothing = {"version": None, "measure": "euclidean", "results": [{"keys": [], "distances": []}] * 5}
+    assert answer.body == nothing
+    within = empty.post("/v1/search", {"vectors": QUERIES.tolist(), "radius": 3})
+    assert within.body == nothing | {"measure": "hamming"}
 
 
 VECTORS = {"vectors": QUERIES.tolist()}

@@ -84,7 +84,7 @@ from mihash.store.sqlite.sqlite_table import SQLiteTable
 table = SQLiteTable(sys.argv[1], read_only=True)
 Q = np.array(json.loads(sys.argv[2]), dtype=np.float32)
 for _ in sys.stdin:
-    hits = table.search(Q, 100)
+    hits = table.search(Q, 100, rescore=0)
     near = table.search(Q, 3, rescore=10)
     print(json.dumps([hits.keys.tolist(), hits.distances.tolist(), hits.version, near.keys.tolist()]), flush=True)
 """

@@ -4,6 +4,7 @@ import pytest
 import mihash
 from mihash.errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from mihash.mapping import LinearMapping
+from oracles_tables import PlainTable, assert_answers
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((50, 6)).astype(np.float32)
@@ -19,10 +20,19 @@ def filled(keys=None):
 
 def test_search_finds_what_is_stored():
     keys, distances, version, measure = filled().search(X, k=1)
-    assert (version, measure) == (0, "hamming")
+    assert (version, measure) == (0, "margin")
     assert (distances == 0).all()
     codes = first.encode(X)
     assert (codes[keys[:, 0]] == codes).all()
+
+
+def test_codes_are_ranked_by_margins():
+    plain = PlainTable()
+    plain.add(X)
+    for k in (1, 5, len(X) + 3):
+        hits = filled().search(X[:4] + 0.1, k=k)
+        assert_answers(hits, [plain.search(x, first, k) for x in X[:4] + 0.1])
+    assert filled().search(X[:0]).keys.shape == (0, 10)
 
 
 def test_rebuild_recomputes_every_code():
@@ -95,7 +105,8 @@ def test_codes_alone_can_be_searched():
     codes = first.encode(X)
     table = mihash.MemoryTable.from_codes(codes, n_bits=12)
     keys, distances = table.search_codes(codes[:4], k=3)
-    expected = filled().search(X[:4], k=3)
+    expected = filled().search(X[:4], k=3, margins=False)
+    assert expected.measure == "hamming"
     assert np.array_equal(keys, expected[0])
     assert np.array_equal(distances, expected[1])
     for call in (lambda: table.add(X), lambda: table.rebuild(first), lambda: table.search(X), table.state):

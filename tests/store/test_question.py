@@ -1,11 +1,12 @@
 import inspect
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from mihash.errors import InvalidInput
 from mihash.index.online_index import OnlineIndex
-from mihash.mapping import LinearMapping
+from mihash.mapping import KernelMapping, LinearMapping
 from mihash.store.filters import compile_filter
 from mihash.store.question import Question
 from mihash.store.sqlite.answers import Answers
@@ -44,14 +45,15 @@ def asked(answers, edition, question):
 def expected(plain, question, where=False):
     accepts = (lambda metadata: metadata["even"]) if where else (lambda _: True)
     return [
-        plain.search(query, MAPPING, question.k, accepts, question.rescore, question.radius)
+        plain.search(query, MAPPING, question.k, accepts, question.rescore or 0, question.radius, question.margins)
         for query in question.queries
     ]
 
 
 @pytest.mark.parametrize("where", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"rescore": 8}, {"radius": 4}, {"radius": 4, "rescore": 1}, {"radius": 0}]
+    "options",
+    [{}, {"margins": False}, {"rescore": 8}, {"rescore": 8, "margins": False}, {"radius": 4}, {"radius": 0}],
 )
 @pytest.mark.parametrize("k", [1, 7, 100])
 def test_an_answer_is_that_of_brute_force(table, where, options, k):
@@ -62,7 +64,9 @@ def test_an_answer_is_that_of_brute_force(table, where, options, k):
     assert_answers(hits, expected(plain, question, where), "rescore" in options)
     if "radius" not in options:
         assert hits.keys.shape == hits.distances.shape == (3, min(k, 10 if where else 20))
-        assert hits.distances.dtype == (np.float32 if "rescore" in options else np.int32)
+        measure = "euclidean" if "rescore" in options else "hamming" if "margins" in options else "margin"
+        assert hits.measure == measure
+        assert hits.distances.dtype == (np.int32 if measure == "hamming" else np.float32)
 
 
 def test_no_item_matches(table):
@@ -95,10 +99,37 @@ def test_one_query_vector_gives_answers_without_a_dimension_for_queries(table):
 
 def test_an_answer_names_the_measure_of_its_distances(table, tmp_path):
     filled(table)
-    assert [table.search(Q, rescore=rescore).measure for rescore in (0, 5)] == ["hamming", "euclidean"]
+    measures = [table.search(Q, rescore=rescore).measure for rescore in (None, 0, 5)]
+    assert measures == ["euclidean", "margin", "euclidean"]
+    for how in ({"rescore": 0, "margins": False}, {"radius": 3}):
+        assert table.search(Q, **how).measure == "hamming"
     cosine = SQLiteTable.create(tmp_path / "cosine", metric="cosine")
     assert cosine.search(Q, rescore=5).measure == "cosine"
     cosine.close()
+
+
+def test_a_radius_is_never_ranked_again(table):
+    filled(table)
+    for options in ({"rescore": 5}, {"margins": True}, {"recall": 0.9}):
+        with pytest.raises(InvalidInput, match="With `radius` items are ranked by Hamming distance"):
+            table.search(Q, radius=4, **options)
+    with pytest.raises(InvalidInput, match="`margins` must be True, False or None"):
+        table.search(Q, margins=1)
+    with pytest.raises(InvalidInput, match="leave it or `rescore` out"):
+        table.search(Q, rescore=5, recall=0.9)
+    for recall in (0, 1.5, "high"):
+        with pytest.raises(InvalidInput, match="`recall` must be"):
+            table.search(Q, recall=recall)
+
+
+def test_a_mapping_without_hyperplanes_is_searched_by_hamming_distance(tmp_path):
+    kernel = KernelMapping(X[:4], 0.5, rng.standard_normal((4, 8)))
+    with closing(SQLiteTable.create(tmp_path / "kernel")) as table:
+        table.rebuild(kernel)
+        table.add(X)
+        assert table.search(Q, rescore=0).measure == "hamming"
+        with pytest.raises(InvalidInput, match="has no margins"):
+            table.search(Q, margins=True)
 
 
 def test_every_search_takes_the_options_of_a_question():
@@ -175,7 +206,7 @@ def test_a_filter_is_remembered_and_follows_every_change(table):
             for each in (table, plain):
                 each.add(X[turn : turn + 1], [f"new {turn}"], metadata=[{"even": turn % 2 == 0}])
         for _ in range(2):
-            hits = table.search(Q, 30, where={"even": True})
+            hits = table.search(Q, 30, where={"even": True}, rescore=0)
             assert_answers(hits, expected(plain, Question(Q, 30), where=True))
         if turn == 6:
             with table.database.write() as connection:

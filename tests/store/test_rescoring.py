@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mihash.store.rescoring import distances_to, rescored
+from mihash.store.rescoring import distances_to, nearest_rows, rescored
 from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.segments import Segment, Segments
 
@@ -114,3 +114,47 @@ def test_nothing_to_rescore(stored):
     ((ids, distances),) = rescored(segments, X[:1], [(nothing, nothing)], 5, "cosine")
     assert ids.shape == distances.shape == (0,)
     assert rescored(segments, X[:0], [], 5, "cosine") == []
+
+
+@pytest.fixture
+def rows_on_disk(tmp_path):
+    database = Database.create(tmp_path / "index", {"dtype": "float32"})
+    segments = Segments(database, "float32")
+    X = (rng.standard_normal((300, 6)) * [1, 1, 1, 1, 1, 30]).astype(np.float32)
+    X[7] = 0
+    X[100:103] = X[50]  # ties
+    with database.write() as connection:
+        for start in range(0, 300, 40):
+            part = np.arange(start, min(start + 40, 300))
+            segments.append(connection, Segment(2 * part, X[part], None))
+    yield segments, X
+    database.close()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("chunk", [1, 1000, 1 << 21])
+def test_the_nearest_rows_are_those_of_brute_force(rows_on_disk, metric, chunk, monkeypatch):
+    monkeypatch.setattr("mihash.store.rescoring._CHUNK_FLOATS", chunk)
+    segments, X = rows_on_disk
+    own, dead = np.array([100, 14, 3]), np.array([102, 20])
+    queries = np.concatenate([X[[50, 7]], rng.standard_normal((1, 6)).astype(np.float32)])
+    for k in (1, 5, 400):
+        found = nearest_rows(segments, queries, own, k, dead, metric)
+        for query, mine, (ids, distances) in zip(queries, own, found, strict=True):
+            all_of = distances_to(query, X, metric)
+            left = [i for i in range(300) if 2 * i not in (mine, *dead)]
+            expected = sorted((float(all_of[i]), 2 * i) for i in left)[:k]
+            assert list(zip(distances.tolist(), ids.tolist(), strict=True)) == expected
+
+
+def test_many_queries_are_rescored_in_parts(rows_on_disk, monkeypatch):
+    segments, X = rows_on_disk
+    lists = [(2 * rng.permutation(300)[: 10 * i], None) for i in range(6)]
+    whole = rescored(segments, X[:6], lists, 7, "euclidean")
+    monkeypatch.setattr("mihash.store.rescoring._HELD_FLOATS", 6 * 25)
+    for (ids, distances), (others, apart) in zip(
+        whole, rescored(segments, X[:6], lists, 7, "euclidean"), strict=True
+    ):
+        assert ids.tolist() == others.tolist()
+        assert distances.tolist() == apart.tolist()
+    assert rescored(segments, X[:1], [(np.array([1]), None)], 7, "euclidean") is None

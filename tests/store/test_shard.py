@@ -8,7 +8,7 @@ import pytest
 from mihash import state as saved
 from mihash.errors import InvalidInput, Superseded
 from mihash.store.edition import Edition
-from mihash.store.question import Question
+from mihash.store.question import Question, by_margins
 from mihash.store.ray.log import Log, Place
 from mihash.store.ray.routing import shards_of
 from mihash.store.ray.shard import Shard
@@ -50,7 +50,8 @@ def publish(number, after, version):
 
 def asked(shard, number, version, last=0):
     question = Question(Q, 100)
-    found = shard.search(number, last, version, question, True)
+    reached = shard.reach(number, last, version, question)
+    found = None if reached is None else shard.name(by_margins(reached, question.k), "margin")
     return None if found is None else question.hits(found).keys.tolist()
 
 

@@ -38,11 +38,29 @@ def search(
         str | None, typer.Option(metavar="JSON", help="Only items whose metadata matches (docs/index.md).")
     ] = None,
     rescore: Annotated[
-        int, typer.Option(help="How many nearest codes are sorted again by their vectors; 0 for none.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            help="How many nearest codes are sorted again by their vectors; 0 for none.",
+            show_default="as many as reach --recall",
+        ),
+    ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(
+            help="The share of the true nearest items to find, instead of --rescore.", show_default="0.95"
+        ),
+    ] = None,
     radius: Annotated[
         int | None,
         typer.Option(help="Instead of -k: return all items within this Hamming distance.", show_default=False),
+    ] = None,
+    margins: Annotated[
+        bool | None,
+        typer.Option(
+            "--margins/--no-margins",
+            help="Rank the nearest codes by the query's margins, or by Hamming distance.",
+            show_default="by margins, if the mapping has them",
+        ),
     ] = None,
     metadata: Annotated[bool, typer.Option("--metadata", help="Show the metadata of the items.")] = False,
     as_json: AsJSON = False,
@@ -62,15 +80,17 @@ def search(
 ) -> None:
     """Find the nearest items to vectors from a file, to one vector or to a stored item.
 
-    Distances are Hamming distances of codes; with --rescore, distances of the vectors. Queries from a file are
-    named by its keys, or numbered from 0.
+    Distances are those of the vectors; with --rescore 0, sums of the query's margins over the bits that differ;
+    with --radius, or --rescore 0 --no-margins, Hamming distances of codes. Queries from a file are named by its
+    keys, or numbered from 0.
     """
     from ..io.readers import Columns
 
     columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"
-    options = {"where": _parse_filter(where), "rescore": rescore, "radius": radius}
+    options = {"where": _parse_filter(where), "rescore": rescore, "radius": radius, "margins": margins}
+    options["recall"] = recall
     with open_index(path, True, ray, partial or None) as index:
         own = None if key is None else find_keys(index, [key])[0]
         queries = _queries(index, query, vector, own, columns, file_format)
@@ -168,7 +188,7 @@ def _show(answers: list[dict[str, Any]], metadata: bool) -> None:
         note(f"The result is partial: shards {', '.join(map(str, missing))} are missing.")
     if rows:
         justified = {name: "right" if name == "distance" else "left" for name in columns}
-        table(justified, rows, f"version {answers[0]['version']}")
+        table(justified, rows, f"version {answers[0]['version']}, {answers[0]['measure']} distances")
     else:
         note("Nothing was found.")
 

@@ -7,14 +7,10 @@ so, answers queries all the while, and comes back after a crash exactly as ackno
 import os
 import sqlite3
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import validation
 from ..errors import InvalidInput, NotReady, Renamed, StoreError
@@ -24,20 +20,18 @@ from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
-from ..store.keys import Key
-from ..store.question import Hits, PartialHits
 from ..store.sqlite.seals import check_seals
 from ..store.sqlite.versions import Version, now
 from ..trigger import Trigger
 from .control import STORED
 from .index_items import IndexItems
+from .index_search import IndexSearch
 from .migration import Migration, is_filling, kept_generation, next_folder
 from .options import Options, names_former
-from .recall import Recall, evaluate
 from .stats import Stats, degenerate_codes
 
 
-class OnlineIndex(IndexItems):
+class OnlineIndex(IndexItems, IndexSearch):
     """A durable index of vectors whose binary codes are learned from what is added.
 
     `mihash.open` opens one, or creates it. One process writes; any number of threads search, and other processes
@@ -149,65 +143,6 @@ class OnlineIndex(IndexItems):
             raise
         return index
 
-    def search(
-        self,
-        X: ArrayLike | None = None,
-        k: int = 10,
-        *,
-        key: Key | None = None,
-        where: Mapping[str, Any] | None = None,
-        radius: int | None = None,
-        rescore: int = 0,
-        method: str = "auto",
-        n_threads: int = 1,
-    ) -> Hits:
-        """Return the nearest items to each query, nearest first, ties in the order of addition.
-
-        Parameters
-        ----------
-        X
-            Queries (n_queries, d), as features; one vector (d,) gives one-dimensional answers.
-        k
-            How many items to return for each query; fewer where there are fewer.
-        key
-            In place of ``X``, a stored item: its nearest others are returned, one-dimensional.
-        where
-            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md).
-        radius
-            In place of the k nearest, all items at most so many bits away: lists with one array for each query.
-        rescore
-            How many of the nearest codes to rank again by the distance of their vectors; 0 for none.
-        method
-            ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
-            for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
-        n_threads
-            How many threads share the work.
-
-        Examples
-        --------
-        >>> import tempfile, mihash
-        >>> folder, X = tempfile.TemporaryDirectory(), np.eye(8) + np.eye(8, k=1)
-        >>> with mihash.open(folder.name, n_bits=64) as index:
-        ...     keys = index.add(X)
-        ...     one, others = index.search(X[3], k=1), index.search(key=3, k=2, rescore=8)
-        >>> one.keys.tolist(), sorted(others.keys.tolist()), others.measure
-        ([3], [2, 4], 'euclidean')
-        >>> folder.cleanup()
-        """
-        options: dict[str, Any] = {"where": where, "radius": radius, "method": method, "n_threads": n_threads}
-        if X is not None and key is None:
-            return self._table.search(X, k, rescore=rescore, **options)
-        if X is not None or key is None:
-            raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
-        k, rescore = validation.integer("k", k, minimum=1), validation.integer("rescore", rescore, minimum=0)
-        query = self._table.get(key).vector
-        hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
-        others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
-        answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
-        return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)
-
-    # What is known
-
     @property
     def folder(self) -> Path:
         """The folder that it is in."""
@@ -228,6 +163,7 @@ class OnlineIndex(IndexItems):
             (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         about = table.about()
+        chosen = table.target.known()
         codes = {name: about[name] for name in ("codes_sampled", "codes_distinct", "bit_entropy") if name in about}
         return Stats(
             items=len(table),
@@ -250,6 +186,8 @@ class OnlineIndex(IndexItems):
             write_error=None if self._unwritten is None else str(self._unwritten),
             sqlite=sqlite3.sqlite_version,
             warning=degenerate_codes(**codes) if codes else None,
+            rescore=None if chosen is None else chosen.rescore,
+            recall=None if chosen is None else chosen.recall,
             **({"bytes_on_disk": table.disk_bytes()} | about),
         )
 
@@ -287,10 +225,6 @@ class OnlineIndex(IndexItems):
             mapping = self.current if number is None else self._table.mapping_of(number)
             sampled = loop.sampled()
         return sampled(mapping)._replace(version=number)
-
-    def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int = 100, seed: int = 0) -> Recall:
-        """Return the share of the true k nearest items that searches find, on a sample of the stored ones."""
-        return evaluate(self._table, k, n_queries, rescore, seed)
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping.

@@ -18,7 +18,7 @@ class Recall(Record):
     Attributes
     ----------
     recall
-        By codes alone.
+        By codes, and margins where the mapping has them.
     rescored
         With rescoring.
     candidates
@@ -35,15 +35,18 @@ class Recall(Record):
     n_queries: int
 
 
-def evaluate(table: Table, k: int, n_queries: int, rescore: int, seed: int) -> Recall:
+def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: int) -> Recall:
     """Take some items as queries, find their nearest others exactly, and count how many of them a search finds."""
     k = validation.integer("k", k, minimum=1)
     n_queries = validation.integer("n_queries", n_queries, minimum=1)
-    rescore = validation.integer("rescore", rescore, minimum=1)
+    if rescore is not None:
+        rescore = validation.integer("rescore", rescore, minimum=1)
     edition = table.edition
     if edition is None or edition.n_items < 2:
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
+    if rescore is None:
+        rescore = min(table.target.choice(k).rescore, edition.n_items - 1)
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 

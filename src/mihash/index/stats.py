@@ -36,6 +36,9 @@ class Stats(Record):
     codes_sampled, codes_distinct, bit_entropy
         Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
         row.
+    rescore, recall
+        How many candidates a search for ten items looks up by default, and the share of the true ten that it found
+        on a sample when that was chosen. None before the first such search, and where there are few items.
     shards
         The state of each shard of an index on Ray; else empty.
     """
@@ -64,6 +67,8 @@ class Stats(Record):
     codes_sampled: int | None = None
     codes_distinct: int | None = None
     bit_entropy: float | None = None
+    rescore: int | None = None
+    recall: float | None = None
     shards: list[dict[str, Any]] = field(default_factory=list)
 
 

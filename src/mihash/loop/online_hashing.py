@@ -176,8 +176,11 @@ class OnlineHashing:
         self._names.keep()
         self._loop.feed(vectors, labels, self._publish)
 
-    def search(self, Q: ArrayLike, k: int = 10) -> Hits:
+    def search(self, Q: ArrayLike, k: int = 10, *, margins: bool | None = None) -> Hits:
         """Return the nearest stored items, nearest first.
+
+        Codes are ranked by the query's margins where the mapping has them; with ``margins=False`` by Hamming
+        distance. ``measure`` says which.
 
         Keys and distances have the shape (n_queries, min(k, items)); for one query (d,) they have one dimension.
         Queries are encoded with the snapshot, as the table was. ``version`` is the number of the decision that
@@ -185,9 +188,11 @@ class OnlineHashing:
         """
         self._start_from_table()
         if self._loop.accepted is None:
-            question = Question.of(Q, None, k=k)
-            return question.hits(question.nothing())
-        return self.table.search(Q, k)._replace(version=self._version)
+            question = Question.of(Q, None, k=k, margins=margins)
+            return question.hits(question.nothing(measure=question.measure("", None)))
+        if margins is None:  # a table of one's own may not know of them
+            return self.table.search(Q, k)._replace(version=self._version)
+        return self.table.search(Q, k, margins=margins)._replace(version=self._version)
 
     def rehash(self) -> None:
         """Recompute the table with the current mapping now, whatever the trigger would say."""

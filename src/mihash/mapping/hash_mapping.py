@@ -48,6 +48,18 @@ class HashMapping(ABC):
     def project(self, X: Matrix) -> Matrix:
         """Return the real values (n, b) whose signs are the bits, up to rounding: BLAS decides the last bits."""
 
+    @property
+    def has_margins(self) -> bool:
+        """Whether the boundary of each bit is a hyperplane, so that vectors have a distance to it."""
+        return False
+
+    def margins(self, X: Matrix) -> Matrix:  # noqa: ARG002 -- for those that have them
+        """Return how far float32 vectors are from the hyperplane of each bit (n, b), after normalisation.
+
+        The numbers are the same on every machine. Only a mapping that `has_margins` has them.
+        """
+        raise InvalidInput(f"A mapping of kind {self.kind!r} has no hyperplanes, so it has no margins.")
+
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the packed codes of float32 vectors; ``projections`` are the result of `project`, if known."""
         values = self.project(X) if projections is None else projections

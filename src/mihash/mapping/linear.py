@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
+from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .ordered_sums import Matrix
 from .signs import LinearSigns
+
+_MOST = 1e30  # a margin; the sum of 4,096 of them is still a number of float32
 
 
 class LinearMapping(HashMapping):
@@ -59,6 +62,37 @@ class LinearMapping(HashMapping):
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the codes: certified signs, which depend on the vector and the mapping alone."""
         return self._signs.encode(X, projections)
+
+    @property
+    def has_margins(self) -> bool:
+        """True."""
+        return True
+
+    def margins(self, X: Matrix) -> Matrix:
+        """Return |w . x + offset| / |w| for each bit, products summed in the order of the features.
+
+        Examples
+        --------
+        >>> mapping = LinearMapping([[3.0, 0.0], [4.0, -2.0]], offset=[5.0, 0.0])
+        >>> mapping.margins(np.array([[1, 0.5]], dtype=np.float32))
+        array([[2. , 0.5]], dtype=float32)
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = sums.product(X, self.weights)
+            values += self.offset
+            np.abs(values, out=values)
+            values *= self._per_length
+        # A vector of huge numbers overflows: such a bit counts for nothing, or for the most there is.
+        np.nan_to_num(values, copy=False, nan=0.0, posinf=_MOST)
+        limited: Matrix = np.minimum(values, np.float32(_MOST), out=values)
+        return limited
+
+    @cached_property
+    def _per_length(self) -> Matrix:
+        """1 / |w|; 0 for a weight of zeros, whose bit is the same for all vectors."""
+        found = sums.lengths(np.ascontiguousarray(self.weights.T))
+        inverse = np.divide(1.0, found, out=np.zeros_like(found), where=found > 0)
+        return np.minimum(inverse, _MOST).astype(np.float32)
 
     @cached_property
     def _signs(self) -> LinearSigns:

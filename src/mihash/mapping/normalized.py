@@ -81,6 +81,15 @@ class NormalizedMapping(HashMapping):
             return self.inner.signs(self.normalize(X), projections)
         return self._signs.encode(X, None if self.unit else projections)
 
+    @property
+    def has_margins(self) -> bool:
+        """Whether the inner mapping has margins."""
+        return self.inner.has_margins
+
+    def margins(self, X: Matrix) -> Matrix:
+        """Return the inner mapping's margins of the normalised features."""
+        return self.inner.margins(self.normalize(X))
+
     @cached_property
     def _signs(self) -> LinearSigns:
         assert self._folded is not None

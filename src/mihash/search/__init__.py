@@ -1,6 +1,7 @@
 """Exact Hamming search over packed codes."""
 
 from .columns import Bitmap, Columns, as_bitmap, as_codes, as_columns, empty_columns
+from .margin_sums import first_by, margin_sums, reach
 from .multi_index import MultiIndex
 from .scan import nearest, within
 from .searcher import Method, Searcher, as_method
@@ -16,6 +17,9 @@ __all__ = [
     "as_columns",
     "as_method",
     "empty_columns",
+    "first_by",
+    "margin_sums",
     "nearest",
+    "reach",
     "within",
 ]

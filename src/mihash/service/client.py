@@ -146,12 +146,15 @@ class Client:
         *,
         key: Key | None = None,
         where: Mapping[str, Any] | None = None,
-        rescore: int = 0,
+        rescore: int | None = None,
         radius: int | None = None,
+        margins: bool | None = None,
+        recall: float | None = None,
         metadata: bool = False,
     ) -> list[Result]:
         """Return the nearest items to each query, or to the stored item ``key``, as `OnlineIndex.search` does."""
-        options = {"k": k, "where": where, "rescore": rescore, "radius": radius, "metadata": metadata, "key": key}
+        options: dict[str, Any] = {"k": k, "where": where, "rescore": rescore, "radius": radius}
+        options |= {"margins": margins, "recall": recall, "metadata": metadata, "key": key}
         fields = {name: value for name, value in options.items() if value is not None}
 
         def results(answer: dict[str, Any]) -> list[Result]:

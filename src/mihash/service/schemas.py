@@ -102,8 +102,10 @@ class SearchOptions(_Request):
 
     k: int = _option("k", MAX_K)
     where: Object | None = _option("where")
-    rescore: int = _option("rescore", MAX_RESCORE)
+    rescore: int | None = _option("rescore", MAX_RESCORE)
     radius: int | None = _option("radius", MAX_RADIUS)
+    margins: bool | None = _option("margins")
+    recall: float | None = Field(default=None, gt=0, le=1, description=_OPTIONS["recall"].description)
     metadata: bool = Field(default=False, description="Whether to return metadata.")
 
 
@@ -126,6 +128,7 @@ class SearchQuery(SearchOptions, AddQuery):
     """Options of a search with a binary body; with JSON they are in the body."""
 
     where: str | None = Field(default=None, description="A filter, as JSON.")  # type: ignore[assignment]
+    margins: Literal["true", "false"] | None = _option("margins")  # type: ignore[assignment]
     metadata: Literal["true", "false"] = Field(  # type: ignore[assignment]
         default="false", description="Whether to return metadata."
     )
@@ -211,7 +214,7 @@ class Found(BaseModel):
     """One result for each query, all from one version of the codes."""
 
     version: int | None
-    measure: str = Field(description="What the distances are: hamming, or after rescore the metric.")
+    measure: str = Field(description="What the distances are: hamming, margin, or after rescore the metric.")
     results: list[Result]
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 

@@ -35,8 +35,10 @@ _MAX_PAIRS = 1 << 25  # pairs of a query and an item that a radius search may ho
 async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find the nearest items to vectors, or to a stored item, which is not among its own neighbours.
 
-    Distances are Hamming distances of codes; with `rescore`, distances of the vectors. With JSON the options are
-    in the body, with binary vectors in the query string. All results of a response are from one version.
+    `measure` says what distances are: of the vectors (`euclidean` or `cosine`); with `rescore` 0, sums of the
+    query's margins over the bits that differ (`margin`); with `radius`, or `rescore` 0 and `margins` false,
+    Hamming distances of codes. With JSON the options are in the body, with binary vectors in the query string. All
+    results of a response are from one version.
     """
     service, kind = service_of(request), media_type(request)
     async with service.bodies.receive(request) as body:
@@ -90,8 +92,9 @@ def _search(
         n_queries = len(vectors)
     _check_size(n_queries, len(index), options, limits)
     hits = index.search(
-        vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius
-    )
+        vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius,
+        margins=options.margins, recall=options.recall,
+    )  # fmt: skip
     keys, distances = (hits.keys, hits.distances) if key is None else ([hits.keys], [hits.distances])
     if options.radius is not None and sum(map(len, keys)) > limits.results:
         raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
@@ -116,7 +119,7 @@ def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Li
         if n_pairs > _MAX_PAIRS:
             raise invalid(f"{n_queries} queries by radius are too many for {n_items:,} items.")
         return
-    if n_queries * max(options.k, options.rescore) > limits.results:
+    if n_queries * max(options.k, options.rescore or 0) > limits.results:
         raise invalid(f"{n_queries} queries times k or rescore must be at most {limits.results:,}; ask in parts.")
     if n_pairs > limits.compared:
         part = max(1, limits.compared // n_items)

@@ -33,6 +33,6 @@ class HashTable(Protocol):
         """Recompute every code with a new snapshot."""
         ...
 
-    def search(self, Q: ArrayLike, k: int = 10) -> Hits:
-        """Return the k nearest items to each query."""
+    def search(self, Q: ArrayLike, k: int = 10, *, margins: bool | None = None) -> Hits:
+        """Return the k nearest items to each query; with ``margins=False`` by Hamming distance."""
         ...

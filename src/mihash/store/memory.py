@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
-from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
+from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns, margin_sums, reach
 from ..state import State
 from .buffers import appended
 from .keys import as_keys, key_array
-from .question import Hits, Question
+from .question import Hits, Question, Reached, by_margins
 
 
 class MemoryTable:
@@ -114,18 +114,35 @@ class MemoryTable:
         self._columns = self._searcher = None
         self._version += 1
 
-    def search(self, Q: ArrayLike, k: int = 10, *, method: str = "auto", n_threads: int = 1) -> Hits:
+    def search(
+        self, Q: ArrayLike, k: int = 10, *, margins: bool | None = None, method: str = "auto", n_threads: int = 1
+    ) -> Hits:
         """Return the nearest items to each query, nearest first, ties in the order of addition.
 
         The options are those of `Question`; a single query vector gives 1-D answers.
         """
         if self._mapping is None:
             raise NotReady("The table has no mapping to encode queries with: rebuild it, or search by codes.")
-        question = Question.of(Q, self._mapping.n_features, k=k, method=method, n_threads=n_threads)
+        how: dict[str, Any] = {"method": method, "n_threads": n_threads}
+        question = Question.of(Q, self._mapping.n_features, k=k, margins=margins, **how)
         codes = self._mapping.encode_rows(question.queries)
-        keys, distances = self.search_codes(codes, k, method=method, n_threads=n_threads)
-        one = 0 if question.single else slice(None)
-        return Hits(keys[one], distances[one], self._version)
+        measure, one = question.measure("", self._mapping), 0 if question.single else slice(None)
+        if measure == "hamming":
+            keys, distances = self.search_codes(codes, k, **how)
+        else:
+            keys, distances = self._by_margins(question, as_columns(codes))
+        return Hits(keys[one], distances[one], self._version, measure)
+
+    def _by_margins(self, question: Question, queries: Columns) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """Return the keys of the nearest codes, ranked by margins, and these distances."""
+        columns, how = self._coded(), (question.method, question.n_threads)
+        rows, levels = self._own_searcher().nearest(queries, columns, reach(question.k), None, *how)
+        assert self._mapping is not None
+        sums = margin_sums(queries, columns, rows, self._mapping.margins(question.queries), question.n_threads)
+        found = by_margins(Reached(list(zip(rows, levels, strict=True)), list(sums)), question.k)
+        width = min(question.k, len(columns))
+        ids = np.array([each for each, _ in found], dtype=np.int64).reshape(len(found), width)
+        return self._keys[ids], np.array([each for _, each in found], dtype=np.float32).reshape(ids.shape)
 
     def search_codes(
         self,
@@ -166,15 +183,18 @@ class MemoryTable:
         asked = Question.checked(k=k, radius=radius, method=method, n_threads=n_threads)
         queries = as_columns(validation.packed("query_codes", query_codes, self._bits()))
         columns = self._coded()
-        if self._searcher is None:
-            self._searcher = Searcher(self._bits())
         live = None if mask is None else as_bitmap(validation.boolean_matrix("mask", mask, (len(columns),)))
         how = live, asked["method"], asked["n_threads"]
         if radius is not None:
-            found = self._searcher.within(queries, columns, asked["radius"], *how)
+            found = self._own_searcher().within(queries, columns, asked["radius"], *how)
             return [self._keys[ids] for ids, _ in found], [each for _, each in found]
-        ids, distances = self._searcher.nearest(queries, columns, asked["k"], *how)
+        ids, distances = self._own_searcher().nearest(queries, columns, asked["k"], *how)
         return self._keys[ids], distances
+
+    def _own_searcher(self) -> Searcher:
+        if self._searcher is None:
+            self._searcher = Searcher(self._bits())
+        return self._searcher
 
     def _bits(self) -> int:
         if self._n_bits is None:

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..search import Method, as_method
+from ..errors import InvalidInput
+from ..mapping import HashMapping
+from ..search import Method, as_method, first_by
 from .filters import Condition, compile_filter
 from .keys import Key
 
@@ -29,12 +31,31 @@ class Nearest(NamedTuple):
         The version of the hash table that answered, -1 before the first.
     missing
         The shards that did not answer.
+    measure
+        What the distances are, as in `Hits`.
     """
 
     found: Found
     keys: list[NDArray[Any]] | None = None
     version: int = -1
     missing: tuple[int, ...] = ()
+    measure: str = "hamming"
+
+
+class Reached(NamedTuple):
+    """The nearest codes to each query, with the sums of margins that rank them, or None where nothing does."""
+
+    by_codes: Found
+    sums: list[NDArray[np.float32]] | None = None
+
+
+def by_margins(reached: Reached, most: int | None) -> Found:
+    """Return of each query's codes the first ``most`` by (sum of margins, age)."""
+    found: Found = []
+    for (ids, _), sums in zip(reached.by_codes, reached.sums or (), strict=True):
+        order = first_by(sums, ids, most)
+        found.append((ids[order], sums[order]))
+    return found
 
 
 class Hits(NamedTuple):
@@ -50,7 +71,8 @@ class Hits(NamedTuple):
     version
         The version of the hash table that answered, -1 before the first.
     measure
-        ``"hamming"``, or after rescoring the metric of the vectors: ``"euclidean"`` or ``"cosine"``.
+        ``"hamming"``, ``"margin"`` (the sum of the query's margins over the bits that differ), or after rescoring
+        the metric of the vectors: ``"euclidean"`` or ``"cosine"``.
     """
 
     keys: Any
@@ -121,7 +143,7 @@ class Question:
     Examples
     --------
     >>> [option.name for option in Question.options()]
-    ['k', 'where', 'rescore', 'radius', 'method', 'n_threads']
+    ['k', 'where', 'rescore', 'radius', 'margins', 'recall', 'method', 'n_threads']
     >>> question = Question.of([1.0, 2.0], n_features=2, k=3)
     >>> question.queries.shape, question.single, question.k
     ((1, 2), True, 3)
@@ -136,15 +158,31 @@ class Question:
         default=None,
         metadata=_about("object", "Return only items whose metadata matches this filter (docs/index.md)."),
     )
-    rescore: int = field(
-        default=0,
+    rescore: int | None = field(
+        default=None,
         metadata=_about(
-            "integer", "How many of the nearest codes to rank again by their vectors' distance; 0 for none.", 0
+            "integer",
+            "How many of the nearest codes to rank again by their vectors' distance; 0: none; null: by `recall`.",
+            0,
         ),
     )
     radius: int | None = field(
         default=None,
         metadata=_about("integer", "Return all items at most this many bits away, in place of the k nearest.", 0),
+    )
+    margins: bool | None = field(
+        default=None,
+        metadata=_about(
+            "boolean",
+            "Whether the nearest codes are ranked again by the query's margins; null: where the mapping has them.",
+        ),
+    )
+    recall: float | None = field(
+        default=None,
+        metadata=_about(
+            "number",
+            "The share of the true k nearest to find, above 0 and at most 1, in place of `rescore`; 0.95.",
+        ),
     )
     method: Method = field(
         default="auto",
@@ -189,16 +227,45 @@ class Question:
                 given[option.name] = validation.integer(option.name, value, minimum=option.minimum or 0)
         if "method" in given:
             as_method(given["method"])
+        if not isinstance(given.get("margins"), bool | None):
+            raise InvalidInput(f"`margins` must be True, False or None; got {given['margins']!r:.80}.")
+        if given.get("recall") is not None:
+            validation.number("recall", given["recall"], above=0, maximum=1)
+            if given.get("rescore") is not None:
+                raise InvalidInput("`recall` chooses how many codes are rescored: leave it or `rescore` out.")
+        if given.get("radius") is not None:
+            for name in ("rescore", "margins", "recall"):
+                if given.get(name):
+                    raise InvalidInput(f"With `radius` items are ranked by Hamming distance: leave `{name}` out.")
         if given.get("where") is not None:
             given["where"] = compile_filter(given["where"])
         return given
 
-    def nothing(self, version: int = -1) -> Nearest:
-        """Return what is found in a table without items."""
-        distances = np.empty(0, dtype=np.float32 if self.rescore else np.int32)
-        return Nearest([(np.empty(0, dtype=np.int64), distances)] * len(self.queries), None, version)
+    @property
+    def n_wanted(self) -> int:
+        """How many of the nearest codes are returned, or looked up to be rescored."""
+        return max(self.k, self.rescore or 0)
 
-    def hits(self, nearest: Nearest, measure: str = "hamming") -> Hits:
+    def by_margins(self, mapping: HashMapping | None) -> bool:
+        """Tell whether codes of a mapping are ranked by margins; raise where that was asked for in vain."""
+        has = mapping is None or mapping.has_margins
+        if self.margins and not has:
+            raise InvalidInput("The hash mapping of this index has no margins: leave `margins` out.")
+        return has and self.margins is not False and self.radius is None
+
+    def measure(self, metric: str, mapping: HashMapping | None) -> str:
+        """Return what distances are in an answer under a mapping, where vectors are compared by a metric."""
+        if self.rescore:
+            return metric
+        return "margin" if self.by_margins(mapping) else "hamming"
+
+    def nothing(self, version: int = -1, measure: str = "hamming") -> Nearest:
+        """Return what is found in a table without items."""
+        distances = np.empty(0, dtype=np.int32 if measure == "hamming" else np.float32)
+        found = [(np.empty(0, dtype=np.int64), distances)] * len(self.queries)
+        return Nearest(found, None, version, measure=measure)
+
+    def hits(self, nearest: Nearest) -> Hits:
         """Return what was found in the shape that was asked for."""
         keys: Any = nearest.keys if nearest.keys is not None else [ids for ids, _ in nearest.found]
         distances: Any = [each for _, each in nearest.found]
@@ -210,5 +277,5 @@ class Question:
             keys = np.stack(keys) if keys else np.empty((0, 0), dtype=np.int64)
             distances = np.stack(distances) if distances else np.empty((0, 0), dtype=np.int32)
         if nearest.missing:
-            return PartialHits(keys, distances, nearest.version, measure, nearest.missing)
-        return Hits(keys, distances, nearest.version, measure)
+            return PartialHits(keys, distances, nearest.version, nearest.measure, nearest.missing)
+        return Hits(keys, distances, nearest.version, nearest.measure)

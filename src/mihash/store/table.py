@@ -9,6 +9,7 @@ import sqlite3
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from .edition import Edition, Published
 from .item_reads import ItemReads
 from .keys import Key
 from .question import Found, Hits, Nearest, Question
+from .recall_target import RecallTarget
 from .sqlite.database import Database
 from .sqlite.items import Metadata, all_found
 from .sqlite.positions import write_position
@@ -44,6 +46,7 @@ class Table(ItemReads):
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.target = RecallTarget(self)
         self._settings: dict[str, Any] = {}
 
     def has_moved(self) -> bool:
@@ -285,8 +288,10 @@ class Table(ItemReads):
         Q: ArrayLike,
         k: int = 10,
         where: Mapping[str, Any] | None = None,
-        rescore: int = 0,
+        rescore: int | None = None,
         radius: int | None = None,
+        margins: bool | None = None,
+        recall: float | None = None,
         *,
         method: str = "auto",
         n_threads: int = 1,
@@ -296,9 +301,11 @@ class Table(ItemReads):
         The options are those of `Question`. Where shards are missing this is a `PartialFailure`, or, if that was
         allowed, a `PartialHits` that names them.
         """
-        options = {"k": k, "where": where, "rescore": rescore, "radius": radius}
-        question = Question.of(Q, self.n_features, **options, method=method, n_threads=n_threads)
-        return question.hits(self.nearest(question), self.metric if rescore else "hamming")
+        options = {"k": k, "where": where, "rescore": rescore, "radius": radius, "margins": margins}
+        question = Question.of(Q, self.n_features, **options, recall=recall, method=method, n_threads=n_threads)
+        if rescore is None and radius is None:
+            question = replace(question, rescore=self.target.choice(question.k, recall, margins).rescore)
+        return question.hits(self.nearest(question))
 
     def nearest(self, question: Question, with_keys: bool = True) -> Nearest:
         """Return what one version of the table finds for each query.

@@ -39,12 +39,14 @@ def same(pair, **options):
 def all_same(pair):
     for k in (1, 7, 1000):
         same(pair, k=k)
+        same(pair, k=k, rescore=0)
+        same(pair, k=k, rescore=0, margins=False)
         same(pair, k=k, where={"a": 1})
         same(pair, k=k, rescore=20)
         same(pair, k=k, rescore=20, where={"a": {"$ne": 2}})
     for radius in (0, 3, 12):
         same(pair, radius=radius)
-        same(pair, radius=radius, rescore=1, where={"b": "x"})
+        same(pair, radius=radius, where={"b": "x"})
     assert len(pair[0]) == len(pair[1])
     assert pair[0].edition.n_dead == pair[1].edition.n_dead
 

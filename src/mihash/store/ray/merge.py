@@ -1,68 +1,85 @@
 """One answer from those of all shards, ranked by (distance, age) as a table on one machine does."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ...search import reach
 from ..keys import key_array
-from ..question import Found, Nearest, Question
+from ..question import Found, Nearest, Question, Reached, by_margins
 from .log import View
 from .shard_clients import Members, missed
 
 
 def found_at(
-    view: View, question: Question, members: Members, with_keys: bool, allow_partial: bool
+    view: View, question: Question, members: Members, with_keys: bool, allow_partial: bool, measure: str
 ) -> Nearest | None:
     """Ask all shards about one moment; return the nearest of all, None where a shard can no longer tell.
 
-    With ``rescore`` the candidates are the nearest codes of all shards. Each shard ranks its own again.
+    The candidates are the nearest codes of all shards, ranked by margins here. With ``rescore`` each shard ranks
+    its own again. ``measure`` is what the distances of the answer are.
     """
     if view.version is None:
-        return question.nothing()
+        return question.nothing(measure=measure)
     lost = members.reach(view.lasts)
     alive = [shard for shard in range(len(members)) if members.all[shard] not in lost]
-    most = None if question.radius is not None else max(question.k, question.rescore)
-    wide = replace(question, k=most or question.k, rescore=0)
-    keys_now = with_keys and not question.rescore
-    asked = {shard: (view.number, view.lasts[shard], view.version, wide, keys_now) for shard in alive}
-    answers, gone = members.ask("ask", "search", asked)
+    asked = {shard: (view.number, view.lasts[shard], view.version, question) for shard in alive}
+    answers, gone = members.ask("ask", "reach", asked)
     if None in answers.values():
         return None
-    found = merged(answers, question, most)
-    while question.rescore and answers:
-        chosen = {shard: _of_shard(found, answers[shard].found) for shard in answers}
-        again = {shard: (question, lists, with_keys) for shard, lists in chosen.items() if any(map(len, lists))}
-        rescored, late = members.ask("ask", "rescore", again)
-        if None in rescored.values():
+    while True:
+        found = Nearest(candidates(answers, question), measure=measure)
+        if not answers or not (question.rescore or with_keys):
+            break
+        own = {shard: _of_shard(found.found, answers[shard].by_codes) for shard in answers}
+        some = {shard: lists for shard, lists in own.items() if any(len(ids) for ids, _ in lists)}
+        if question.rescore:
+            again = {shard: (question, lists, with_keys) for shard, lists in some.items()}
+            ranked, late = members.ask("ask", "rescore", again)
+        else:
+            ranked, late = members.ask("ask", "name", {shard: (lists, measure) for shard, lists in some.items()})
+        if None in ranked.values():
             return None
-        if late:  # then from the others, as if these had been away before
-            gone += late
-            answers = {shard: each for shard, each in answers.items() if members.all[shard] not in late}
-            found = merged(answers, question, most)
-            continue
-        found = merged(rescored, question, None if question.radius is not None else question.k)
-        break
+        if not late:
+            found = merged(ranked, question, measure)
+            break
+        gone += late  # then from the others, as if these had been away before
+        answers = {shard: each for shard, each in answers.items() if members.all[shard] not in late}
     missing = tuple(sorted({member.place.number for member in [*lost, *gone]}))
     if missing and (not allow_partial or not answers):
         raise missed([members.all[number] for number in missing])
     return found._replace(version=view.version, missing=missing)
 
 
-def merged(answers: dict[int, Nearest], question: Question, most: int | None) -> Nearest:
-    """Return for each query what all shards have found, the first ``most`` of it."""
-    if not answers:
-        return question.nothing()
+def candidates(answers: dict[int, Reached], question: Question) -> Found:
+    """Return for each query the nearest codes of all shards: k, or as many as are rescored."""
     parts = list(answers.values())
+    if not parts:
+        return question.nothing().found
+    ranked = all(part.sums is not None for part in parts)
+    most = None if question.radius is not None else reach(question.n_wanted) if ranked else question.n_wanted
+    found, orders = nearest_of([part.by_codes for part in parts], most)
+    if not ranked:
+        return found
+    together = [np.concatenate(sums) for sums in zip(*(part.sums or () for part in parts), strict=True)]
+    sums = [each[order] for each, order in zip(together, orders, strict=True)]
+    return by_margins(Reached(found, sums), question.n_wanted)
+
+
+def merged(answers: dict[int, Nearest], question: Question, measure: str) -> Nearest:
+    """Return for each query what all shards have found, the first k of it."""
+    if not answers:
+        return question.nothing(measure=measure)
+    parts = list(answers.values())
+    most = None if question.radius is not None else question.k
     found, keys = nearest_of([part.found for part in parts], most)
     if all(part.keys is None for part in parts):
-        return Nearest(found)
+        return Nearest(found, measure=measure)
     named = [part.keys or [ids for ids, _ in part.found] for part in parts]
     ranked = []
     for query, order in enumerate(keys):
         names = [key for part in named for key in part[query].tolist()]
         ranked.append(key_array([names[place] for place in order.tolist()]))
-    return Nearest(found, ranked)
+    return Nearest(found, ranked, measure=measure)
 
 
 def nearest_of(parts: list[Found], most: int | None) -> tuple[Found, list[NDArray[np.int64]]]:
@@ -76,6 +93,10 @@ def nearest_of(parts: list[Found], most: int | None) -> tuple[Found, list[NDArra
     return found, orders
 
 
-def _of_shard(found: Nearest, own: Found) -> list[NDArray[np.int64]]:
-    """Return of each query's ids those that a shard has found."""
-    return [ids[np.isin(ids, mine)] for (ids, _), (mine, _) in zip(found.found, own, strict=True)]
+def _of_shard(found: Found, own: Found) -> Found:
+    """Return of each query's items those that a shard has found."""
+    lists = []
+    for (ids, distances), (mine, _) in zip(found, own, strict=True):
+        kept = np.isin(ids, mine)
+        lists.append((ids[kept], distances[kept]))
+    return lists

@@ -305,7 +305,9 @@ class RayTable(Table):
 
     def _ask(self, moment: View, question: Question, with_keys: bool) -> Nearest | None:
         named = with_keys and not self.setting("plain_keys")
-        return found_at(moment, question, self.members, named, self._allow_partial)
+        mapping = None if moment.version is None else self.mapping_of(moment.version)
+        measure = question.measure(self.metric, mapping)
+        return found_at(moment, question, self.members, named, self._allow_partial, measure)
 
     def _attempts(self) -> Iterator[int]:
         until = time.monotonic() + _PATIENCE_S

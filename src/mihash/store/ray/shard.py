@@ -25,7 +25,7 @@ from ... import state as saved
 from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ..edition import Edition
-from ..question import Nearest, Question
+from ..question import Found, Nearest, Question, Reached
 from ..sqlite.database import DATABASE
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
@@ -246,18 +246,22 @@ class Shard:
 
     # Answering
 
-    def search(self, number: int, last: int, version: int, question: Question, with_keys: bool) -> Nearest | None:
-        """Return the nearest rows to each query as they were after entry ``number``, with keys where wanted.
+    def reach(self, number: int, last: int, version: int, question: Question) -> Reached | None:
+        """Return the nearest codes to each query as they were after entry ``number``.
 
         The shard must have applied ``last``, its own newest entry up to there. None where it cannot answer for
         that moment: then ask for a newer one.
         """
         edition = self._moments.at(number, last, version)
-        return None if edition is None else self.table.answers.nearest(edition, question, with_keys)
+        return None if edition is None else self.table.answers.reached(edition, question)
 
-    def rescore(self, question: Question, lists: list[NDArray[np.int64]], with_keys: bool) -> Nearest | None:
+    def name(self, lists: Found, measure: str) -> Nearest | None:
+        """Return ids and distances as they are, with keys; None where a row is gone."""
+        return self.table.answers.named(lists, True, -1, measure)
+
+    def rescore(self, question: Question, lists: Found, with_keys: bool) -> Nearest | None:
         """Return for each query its ids ranked by the distance of their vectors; None where a row is gone."""
-        return self.table.answers.rescored(question, [(ids, ids) for ids in lists], with_keys)
+        return self.table.answers.rescored(question, lists, with_keys)
 
     def fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return those of some rows that are on this shard, with their vectors."""

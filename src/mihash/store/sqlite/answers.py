@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...search import Bitmap, as_bitmap, as_columns
+from ...search import Bitmap, as_bitmap, as_columns, margin_sums, reach
 from ..edition import Edition
 from ..filters import Condition
 from ..keys import key_array
-from ..question import Found, Nearest, Question
+from ..question import Found, Nearest, Question, Reached, by_margins
 from ..rescoring import rescored
 from .database import Database
 from .items import check_items, keys_of, matching
@@ -38,23 +38,33 @@ class Answers:
 
     def nearest(self, edition: Edition, question: Question, with_keys: bool) -> Nearest | None:
         """Return what an edition finds for each query, None where a row of it is no longer stored."""
+        measure = question.measure(self._metric, edition.mapping)
         if not edition.n:
-            return question.nothing(edition.version)
-        found = self._by_codes(edition, question)
+            return question.nothing(edition.version, measure)
+        found = self.candidates(edition, question)
         if found is None or (question.where is not None and not self._are_sound(found)):
             return None
         if question.rescore:
             return self.rescored(question, found, with_keys, edition.version)
-        return self._named(found, with_keys, edition.version)
+        return self.named(found, with_keys, edition.version, measure)
 
     def rescored(self, question: Question, lists: Found, with_keys: bool, version: int = -1) -> Nearest | None:
         """Return rows ranked again by the distance of their vectors; None where one is no longer stored."""
         k = question.k if question.radius is None else None
         found = rescored(self._segments, question.queries, lists, k, self._metric)
-        return None if found is None else self._named(found, with_keys, version)
+        return None if found is None else self.named(found, with_keys, version, self._metric)
 
-    def _by_codes(self, edition: Edition, question: Question) -> Found | None:
-        """Return ids and distances of the nearest codes to each query: k, or as many as are rescored."""
+    def candidates(self, edition: Edition, question: Question) -> Found | None:
+        """Return the nearest items by their codes: k, or as many as are rescored; None where rows are gone."""
+        reached = self.reached(edition, question)
+        if reached is None:
+            return None
+        if reached.sums is None:
+            return reached.by_codes
+        return by_margins(reached, question.n_wanted)
+
+    def reached(self, edition: Edition, question: Question) -> Reached | None:
+        """Return the nearest codes, with sums of margins where they are ranked by these; None if rows are gone."""
         live = edition.live
         if question.where is not None:
             live = self._matching(edition, question.where)
@@ -62,23 +72,29 @@ class Answers:
                 return None
         queries = as_columns(edition.mapping.encode_rows(question.queries))
         how = live, question.method, question.n_threads
-        if question.radius is None:
-            k = max(question.k, question.rescore)
-            rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
-            return [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
-        found = edition.searcher.within(queries, edition.columns, question.radius, *how)
-        return [(edition.ids[row], each) for row, each in found]
+        if question.radius is not None:
+            within = edition.searcher.within(queries, edition.columns, question.radius, *how)
+            return Reached([(edition.ids[row], each) for row, each in within])
+        ranked = question.by_margins(edition.mapping)
+        k = reach(question.n_wanted) if ranked else question.n_wanted
+        rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
+        found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
+        if not ranked:
+            return Reached(found)
+        margins = edition.mapping.margins(question.queries)
+        return Reached(found, list(margin_sums(queries, edition.columns, rows, margins, question.n_threads)))
 
-    def _named(self, found: Found, with_keys: bool, version: int) -> Nearest | None:
+    def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
         """Return what was found with its keys, where they are wanted; None where a row is no longer stored."""
         if not with_keys:
-            return Nearest(found, None, version)
+            return Nearest(found, None, version, measure=measure)
         wanted = _distinct(found)
         with self._database.read() as connection:
             keys = keys_of(connection, wanted)
         if len(keys) < len(wanted):
             return None
-        return Nearest(found, [key_array([keys[number] for number in ids.tolist()]) for ids, _ in found], version)
+        names = [key_array([keys[number] for number in ids.tolist()]) for ids, _ in found]
+        return Nearest(found, names, version, measure=measure)
 
     def _are_sound(self, found: Found) -> bool:
         """Check the seals of rows that a filter has found; return False where one is no longer stored."""

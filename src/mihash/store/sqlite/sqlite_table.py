@@ -82,7 +82,7 @@ class SQLiteTable(Table):
     >>> table = SQLiteTable.create(folder.name)
     >>> table.rebuild(mihash.mapping.LinearMapping(np.eye(2)))
     >>> names, vectors = table.add([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], keys=["a", "b", "c"])
-    >>> hits = table.search([[2.0, 3.0]], k=2)
+    >>> hits = table.search([[2.0, 3.0]], k=2, rescore=0, margins=False)
     >>> hits.keys.tolist(), hits.distances.tolist()
     ([['a', 'b']], [[0, 1]])
     >>> table.close()
@@ -251,7 +251,7 @@ class SQLiteTable(Table):
 
     def _ask(self, moment: Edition | None, question: Question, with_keys: bool) -> Nearest | None:
         if moment is None:
-            return question.nothing()
+            return question.nothing(measure=question.measure(self.metric, None))
         return self.answers.nearest(moment, question, with_keys and not self.setting("plain_keys"))
 
     def _attempts(self) -> range:

@@ -1,0 +1,95 @@
+"""Search of an index."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..store.keys import Key
+from ..store.question import Hits, PartialHits, Question
+from .control import IndexControl
+from .recall import Recall, evaluate
+
+
+class IndexSearch(IndexControl):
+    """The part of an index that answers queries."""
+
+    def search(
+        self,
+        X: ArrayLike | None = None,
+        k: int = 10,
+        *,
+        key: Key | None = None,
+        where: Mapping[str, Any] | None = None,
+        radius: int | None = None,
+        rescore: int | None = None,
+        margins: bool | None = None,
+        recall: float | None = None,
+        method: str = "auto",
+        n_threads: int = 1,
+    ) -> Hits:
+        """Return the nearest items to each query, nearest first, ties in the order of addition.
+
+        Parameters
+        ----------
+        X
+            Queries (n_queries, d), as features; one vector (d,) gives one-dimensional answers.
+        k
+            How many items to return for each query; fewer where there are fewer.
+        key
+            In place of ``X``, a stored item: its nearest others are returned, one-dimensional.
+        where
+            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md).
+        radius
+            In place of the k nearest, all items at most so many bits away, by Hamming distance: lists with one
+            array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
+        rescore
+            How many of the nearest codes to rank again by the distance of their vectors; 0 for none. By default as
+            many as reach ``recall``, and at most a fiftieth of the items (docs/search.md).
+        margins
+            Whether the best codes are ranked again by how far the query is from the hyperplanes that part it from
+            them (docs/search.md); by default where the mapping is linear. With ``margins=False`` and ``rescore=0``
+            distances are Hamming distances.
+        recall
+            Which share of the true k nearest to find, as measured on a sample of the items: 0.95 by default. A
+            share that is given may look up a tenth of the items.
+        method
+            ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
+            for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
+        n_threads
+            How many threads share the work.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder, X = tempfile.TemporaryDirectory(), np.eye(8) + np.eye(8, k=1)
+        >>> with mihash.open(folder.name, n_bits=64) as index:
+        ...     keys = index.add(X)
+        ...     one, others = index.search(X[3], k=1), index.search(key=3, k=2, rescore=8)
+        >>> one.keys.tolist(), sorted(others.keys.tolist()), others.measure
+        ([3], [2, 4], 'euclidean')
+        >>> folder.cleanup()
+        """
+        how: dict[str, Any] = {"method": method, "n_threads": n_threads}
+        options: dict[str, Any] = {"where": where, "radius": radius, "margins": margins} | how
+        if X is not None and key is None:
+            return self._table.search(X, k, rescore=rescore, recall=recall, **options)
+        if X is not None or key is None:
+            raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
+        Question.checked(k=k, rescore=rescore, recall=recall, **options)
+        if rescore is None:
+            rescore = self._table.target.choice(k, recall, margins).rescore if radius is None else 0
+        query = self._table.get(key).vector
+        hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
+        others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
+        answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
+        return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)
+
+    def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int | None = None, seed: int = 0) -> Recall:
+        """Return the share of the true k nearest items that searches find, on a sample of the stored ones.
+
+        Without ``rescore``, with as many candidates as a search looks up by default.
+        """
+        return evaluate(self._table, k, n_queries, rescore, seed)

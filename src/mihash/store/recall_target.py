@@ -1,0 +1,135 @@
+"""How many candidates a search looks up among the vectors, so that it finds the wanted share of the true nearest.
+
+Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
+many of these are among the first candidates by code and margins, for each number of candidates. The least number
+that reaches the target, by a standard error of the mean, is chosen. It is measured again for a new version of the
+codes, and when the table has grown or shrunk by half.
+
+Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
+vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
+"""
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .question import Question
+
+if TYPE_CHECKING:
+    from .table import Table
+
+RECALL = 0.95
+"""The target of a search that names none."""
+
+_QUERIES = 100
+_SEED = 0
+_FEWEST = 100  # candidates that cost so little that nothing is measured
+_PER_RESULT = 10
+_MOST, _MOST_ASKED = 50, 10  # every 50th vector at most, every 10th where the caller has set the target
+_WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
+
+
+class Choice(NamedTuple):
+    """How many candidates are looked up, and the recall that was measured with them; None where it was not."""
+
+    rescore: int
+    recall: float | None
+
+
+class _Truth(NamedTuple):
+    """Items as queries, and their true nearest others; and the size of the table at that time."""
+
+    ids: NDArray[np.int64]
+    queries: NDArray[np.float32]
+    nearest: list[NDArray[np.int64]]
+    k: int
+    n_items: int
+    n_dead: int
+
+
+class RecallTarget:
+    """Chooses how many candidates to look up, for a table.
+
+    Parameters
+    ----------
+    table
+        The table that is searched.
+    """
+
+    def __init__(self, table: "Table") -> None:
+        self._table = table
+        self._lock = threading.Lock()
+        self._truth: _Truth | None = None
+        self._choices: dict[tuple[int, float, bool], tuple[int, int, Choice]] = {}
+
+    def choice(self, k: int, recall: float | None = None, margins: bool | None = None) -> Choice:
+        """Return how many candidates reach a recall of the k nearest; measured if it was not yet."""
+        edition = self._table.edition
+        wide = _WIDTH
+        while wide < k:
+            wide *= 2
+        few = max(_FEWEST, _PER_RESULT * wide)
+        labelled = recall is None and self._table.label_kind is not None
+        if edition is None or edition.n_items <= few or labelled:
+            return Choice(few, None)
+        name = (wide, RECALL if recall is None else recall, margins is not False)
+        most = max(few, edition.n_items // (_MOST if recall is None else _MOST_ASKED))
+        with self._lock:
+            version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
+            if version != edition.version or not _is_like(n_items, edition.n_items):
+                found = self._measured(wide, name[1], margins, most)
+                self._choices[name] = edition.version, edition.n_items, found
+        return found
+
+    def known(self) -> Choice | None:
+        """Return what was chosen last for ten results and the default recall; None before such a search."""
+        found = self._choices.get((_WIDTH, RECALL, True))
+        return None if found is None else found[2]
+
+    def _measured(self, k: int, recall: float, margins: bool | None, most: int) -> Choice:
+        truth = self._true_nearest(k)
+        wanted = _FEWEST + k
+        while True:
+            wanted = min(wanted, most)
+            question = Question(truth.queries, wanted + 1, margins=margins)  # one more: each query finds itself
+            found = self._table.nearest(question, with_keys=False).found
+            curve, errors = _recalls([ids for ids, _ in found], truth, wanted)
+            reached = np.flatnonzero(curve[k - 1 :] - errors[k - 1 :] >= recall)
+            if len(reached) or wanted >= most:
+                place = k - 1 + int(reached[0]) if len(reached) else len(curve) - 1
+                return Choice(place + 1, float(curve[place]))
+            wanted *= 3
+
+    def _true_nearest(self, k: int) -> _Truth:
+        """Return queries and their true neighbours; found again where there are many other rows since."""
+        edition, known = self._table.edition, self._truth
+        assert edition is not None
+        n_items, n_dead = edition.n_items, edition.n_dead
+        if known is not None and known.k >= k and _is_like(known.n_items, n_items):
+            same = 0 <= n_dead - known.n_dead <= known.n_items // 100
+            if same:
+                return known._replace(k=k)
+        ids, queries = self._table.sample(_QUERIES, _SEED)
+        nearest = [found for found, _ in self._table.exact(queries, ids, k)]
+        self._truth = _Truth(ids, queries, nearest, k, n_items, n_dead)
+        return self._truth
+
+
+def _is_like(n_then: int, n: int) -> bool:
+    """Tell whether a table has neither grown nor shrunk by half."""
+    return n_then <= n + n // 2 and n <= n_then + n_then // 2
+
+
+def _recalls(
+    found: list[NDArray[np.int64]], truth: _Truth, width: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean recall among the first 1, 2, ... candidates, and its standard error."""
+    hits = np.zeros((len(found), width), dtype=np.float64)
+    for place, (ids, own) in enumerate(zip(found, truth.ids, strict=True)):
+        true = truth.nearest[place][: truth.k]
+        others = ids[ids != own][:width]
+        hits[place, np.flatnonzero(np.isin(others, true))] = 1 / max(len(true), 1)
+    shares = np.cumsum(hits, axis=1)
+    return shares.mean(axis=0), shares.std(axis=0) / np.sqrt(len(found))

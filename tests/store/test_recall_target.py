@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+from mihash.mapping import LinearMapping
+from mihash.store.recall_target import Choice
+from mihash.store.sqlite.sqlite_table import SQLiteTable
+
+rng = np.random.default_rng(0)
+CENTRES = rng.standard_normal((40, 12))
+FIRST, SECOND = (LinearMapping(rng.standard_normal((12, 24))) for _ in range(2))
+
+
+def rows(n, seed=1):
+    own = np.random.default_rng(seed)
+    return (CENTRES[own.integers(0, 40, n)] + 0.3 * own.standard_normal((n, 12))).astype(np.float32)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = SQLiteTable.create(tmp_path / "index")
+    made.rebuild(FIRST)
+    made.add(rows(6000))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def scans(table, monkeypatch):
+    """Count how often all vectors are read."""
+    counted, exact = [], table.exact
+
+    def counting(*arguments):
+        counted.append(arguments)
+        return exact(*arguments)
+
+    monkeypatch.setattr(table, "exact", counting)
+    return counted
+
+
+def recall_of(table, **options):
+    X, Q = rows(6000), rows(200, seed=2)
+    found = table.search(Q, **options).keys
+    true = np.argsort(((Q[:, None] - X[None]) ** 2).sum(axis=2), axis=1)[:, : found.shape[1]]
+    return np.mean([len(np.intersect1d(*pair)) for pair in zip(found, true, strict=True)]) / found.shape[1]
+
+
+def test_a_search_looks_up_as_many_candidates_as_reach_the_target(table):
+    chosen = [table.target.choice(10, recall) for recall in (0.5, 0.9, 0.97)]
+    numbers = [each.rescore for each in chosen]
+    assert numbers == sorted(set(numbers))
+    assert all(each.recall >= recall for each, recall in zip(chosen, (0.5, 0.9, 0.97), strict=True))
+    assert recall_of(table, recall=0.9) > 0.87
+    assert recall_of(table) > recall_of(table, rescore=0) + 0.1
+    assert recall_of(table) == recall_of(table, rescore=table.target.choice(10).rescore)
+    assert table.target.known() == table.target.choice(10)
+
+
+def test_more_results_need_more_candidates_and_a_limit_is_kept(table):
+    assert table.target.choice(40, 0.9).rescore > table.target.choice(10, 0.9).rescore
+    assert table.target.choice(3, 0.9) == table.target.choice(10, 0.9)
+    assert table.target.choice(10, 1.0).rescore <= 600
+    assert table.target.choice(10).rescore <= 120
+
+
+def test_what_was_measured_is_kept_for_a_version_and_its_vectors_are_read_once(table, scans):
+    assert table.target.known() is None
+    first = table.target.choice(10)
+    assert table.target.choice(10) == first
+    assert len(scans) == 1
+    table.rebuild(SECOND)
+    assert table.target.choice(10) != first  # measured again, with the neighbours that are known
+    assert len(scans) == 1
+    table.add(rows(2000, seed=3))
+    table.target.choice(10)
+    assert len(scans) == 1
+    table.add(rows(2000, seed=4))
+    table.target.choice(10)
+    assert len(scans) == 2
+    table.delete(range(200))
+    table.rebuild(FIRST)
+    table.target.choice(10)
+    assert len(scans) == 3
+
+
+def test_it_is_the_same_in_a_process_that_only_reads(table):
+    reader = SQLiteTable(table.database.folder, read_only=True)
+    assert reader.target.choice(10, 0.8) == table.target.choice(10, 0.8)
+    reader.close()
+
+
+def test_a_small_table_is_searched_by_its_vectors(tmp_path, scans):
+    made = SQLiteTable.create(tmp_path / "small")
+    assert made.target.choice(10) == Choice(100, None)
+    made.rebuild(FIRST)
+    made.add(rows(90))
+    Q = rows(5, seed=2)
+    true = np.argsort(((Q[:, None] - rows(90)[None]) ** 2).sum(axis=2), axis=1)[:, :10]
+    assert made.search(Q).keys.tolist() == true.tolist()
+    assert made.search(Q, k=200).keys.shape == (5, 90)
+    assert made.target.known() is None
+    assert scans == []
+    made.close()
+
+
+def test_few_items_match_a_filter(table):
+    odd = rows(30, seed=9)
+    table.add(odd, keys=[f"odd {i}" for i in range(30)], metadata=[{"odd": True}] * 30)
+    Q = rows(4, seed=2)
+    hits = table.search(Q, where={"odd": True})
+    true = np.argsort(((Q[:, None] - odd[None]) ** 2).sum(axis=2), axis=1)[:, :10]
+    assert hits.keys.tolist() == [[f"odd {i}" for i in each] for each in true]
