@@ -35,6 +35,13 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert {name: stats[name] for name in made} == made
 
 
+@pytest.mark.parametrize(("text", "keep"), [("50", 50), ("30d", "30d"), ("created=12h", {"created": "12h"})])
+def test_create_with_a_window(mihash, tmp_path, text, keep):
+    assert mihash("create", tmp_path / "new", "--keep", text).code == 0
+    with library.open(tmp_path / "new", keep=keep) as index:
+        assert len(index) == 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -45,6 +52,7 @@ def test_create_takes_every_option(mihash, tmp_path):
         (["--parameter", "foo"], "--parameter must be NAME=VALUE; got 'foo'"),
         (["--bits", "many"], "Invalid value for '--bits'"),
         (["--bits", "0"], "--bits must be a whole number"),
+        (["--keep", "soon"], "--keep must be a number of items, a span such as '30d'"),
         (["--colour", "red"], "No such option"),
     ],
 )

@@ -27,6 +27,7 @@ from .program import command
 
 if TYPE_CHECKING:
     from ..io.ingest import Added
+    from ..store.window import Keep
 
 _PANEL = "An index"
 _MEMORY_MB = 256
@@ -52,6 +53,13 @@ def create(
     dtype: Annotated[
         str, typer.Option(help="How vectors are stored: float32, or float16 for half the space.")
     ] = "float32",
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            help="Which items to keep: a number, or a span such as 30d of the field 'time', or FIELD=30d.",
+            show_default="all",
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,
     seed: Seed = 0,
     parameter: Annotated[
@@ -80,8 +88,9 @@ def create(
 
     if shards is None and (node or ray is not None):
         raise InvalidInput("--ray and --node are for an index on Ray: give its number of shards with --shards.")
+    window = None if keep is None else _parse_keep(keep)
     made = Options(n_bits=bits, learner=learner, seed=seed, parameters=_parse_parameters(parameter or []))
-    OnlineIndex.create(
+    index = OnlineIndex.create(
         path,
         learner=made.make_learner(),
         trigger=default_trigger(interval) if theta is None else TriggerUpdate(theta, interval),
@@ -91,8 +100,21 @@ def create(
         dtype=dtype,
         seed=seed,
         cluster=None if shards is None else Cluster(shards, _parse_nodes(node or []), ray),
-    ).close()
+    )
+    with index:
+        if window is not None:
+            index.set_window(window)
     say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
+
+
+def _parse_keep(text: str) -> "Keep":
+    """Return which items to keep from a number, a span, or FIELD=SPAN; raise where it is none of them."""
+    from ..store.window import Window
+
+    field, equals, span = text.partition("=")
+    keep: Keep = {field: span} if equals else int(text) if text.isdecimal() else text
+    Window.of(keep)
+    return keep
 
 
 def _parse_parameters(texts: Sequence[str]) -> dict[str, Any]:

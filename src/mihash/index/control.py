@@ -21,11 +21,13 @@ from ..store.keys import Key
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
 from ..store.table import Table
+from ..store.window import Keep, Window
 from ..trigger import Decision
 from .builder import Builder
 from .history import History
 from .options import Options
 
+_EXPIRED = 4096  # expired rows that may stay on the disk
 STORED = "The rows are stored; what was learned from them was not, and will be learned again"
 
 
@@ -240,6 +242,62 @@ class IndexControl:
             if self._table.waiting() is not None:
                 self._builder.notice()
 
+    def set_window(self, keep: Keep | None) -> int:
+        """Keep only the newest items from now on; older ones expire with each change. Return how many did now.
+
+        Parameters
+        ----------
+        keep
+            How many items; or a span such as ``"30d"`` or ``"12h"``, with the time of an item in its metadata as
+            ``time`` (ISO 8601 text or seconds since 1970); or another field with a span, ``{"created": "30d"}``.
+            A span ends at the time of the newest item, or now, whichever is earlier. None keeps all items.
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, n_bits=16, keep=100) as index:
+        ...     keys = index.add(np.random.default_rng(0).standard_normal((250, 8)))
+        ...     print(len(index), index.keys(limit=1), index.set_window(60), len(index))
+        100 [150] 40 60
+        >>> folder.cleanup()
+        """
+        window = None if keep is None else Window.of(keep)
+        with self._writing:
+            self._ready()
+            if self._table.setting("table") == "ray":
+                raise NotReady("An index on Ray keeps all its items: it has no window yet.")
+            n_before = len(self._table)
+            with self._table.database.lock, self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    write_settings(connection, keep=None if window is None else window.text)
+                self._table.settled(keep=None if window is None else window.text)
+            if window is not None and self._table.edition is not None:
+                self._table.delete([])  # a change, with which the others expire
+                self._purge_expired()
+            return n_before - len(self._table)
+
+    def _purge_expired(self) -> None:
+        """Remove expired rows from the disk where they are many, so that it does not grow; not during a build."""
+        edition = self._table.edition
+        if self._table.window is None or edition is None or edition.n_dead <= max(_EXPIRED, edition.n_items // 4):
+            return
+        if self._builder.building.acquire(blocking=False):
+            try:
+                self._purge(vacuum=False)
+            finally:
+                self._builder.building.release()
+
+    def _purge(self, vacuum: bool) -> None:
+        """Remove the vectors of deleted items; SQLite uses their space again, and ``vacuum`` gives it back."""
+        self._ready()
+        with self._history.consistent(), self._table.database.lock, self._table.loaded_again():
+            self._learn()  # from the rows to be purged, too
+            with self._table.database.write() as connection:
+                self._history.checkpoint(connection, kept=1)  # older ones would need the purged rows
+                fresh = self._table.compact(connection)
+            self._table.compacted(fresh, vacuum)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until no version is being built; return False where the timeout came first."""
         return self._builder.wait(timeout)
@@ -275,6 +333,7 @@ class IndexControl:
                 keys, stored = self._table.write(replace(change, labels=labels), **settings)
                 self._history.put(stored, labels)
                 self._learn(n)
+            self._purge_expired()
             return keys
 
     def _checked_labels(

@@ -22,6 +22,7 @@ from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
 from ..store.sqlite.seals import check_seals
 from ..store.sqlite.versions import Version, now
+from ..store.window import Window
 from ..trigger import Trigger
 from .control import STORED
 from .index_items import IndexItems
@@ -128,13 +129,20 @@ class OnlineIndex(IndexItems, IndexSearch):
     def open_or_create(cls, path: str | os.PathLike[str], read_only: bool = False, **options: Any) -> Self:
         """Open an index, or create one where the folder is empty or not there.
 
-        ``options`` are those of `create`. An existing index keeps the options that it was created with; an option
-        that is given and differs is an error.
+        ``options`` are those of `create`, and ``keep`` as `set_window` takes it. An existing index keeps the
+        options that it was created with; an option that is given and differs is an error.
         """
+        keep = options.pop("keep", None)
+        window = None if keep is None else Window.of(keep)
         if not read_only and not holds_table(Path(path)):
-            return cls.create(path, **options)
+            index = cls.create(path, **options)
+            if window is not None:
+                index.set_window(keep)
+            return index
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
         try:
+            if window is not None and window != index._table.window:
+                raise InvalidInput("This index keeps other items. Open it without `keep`, then call `set_window`.")
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)
@@ -236,13 +244,7 @@ class OnlineIndex(IndexItems, IndexSearch):
     def compact(self) -> None:
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
         with self._writing, self._builder.building:
-            self._ready()
-            with self._history.consistent(), self._table.database.lock, self._table.loaded_again():
-                self._learn()  # from the rows to be purged, too
-                with self._table.database.write() as connection:
-                    self._history.checkpoint(connection, kept=1)  # older ones would need the purged rows
-                    fresh = self._table.compact(connection)
-                self._table.compacted(fresh)
+            self._purge(vacuum=True)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""

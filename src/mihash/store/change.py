@@ -178,6 +178,8 @@ class Rows:
         For each item the sequence number of the row that goes, -1 where none does; empty where none goes at all.
     described
         The sequence numbers of the rows that stay and get the metadata ``texts``.
+    expired
+        The sequence numbers of other rows that go because the index does not keep them any longer.
     """
 
     segment: Segment
@@ -185,6 +187,7 @@ class Rows:
     texts: list[str | None] | None
     gone: list[int]
     described: list[int] = field(default_factory=list)
+    expired: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         """Return the number of items that change."""
@@ -198,7 +201,7 @@ class Rows:
     @property
     def removed(self) -> list[int]:
         """The sequence numbers of the rows that go."""
-        return [number for number in self.gone if number >= 0]
+        return [number for number in self.gone if number >= 0] + self.expired
 
     def part(self, places: list[int]) -> "Rows":
         """Return the change of some of the items."""

@@ -21,6 +21,7 @@ from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownN
 from ..mapping import HashMapping
 from .change import Change, Rows, Source
 from .edition import Edition, Published
+from .expiry import Expiry
 from .item_reads import ItemReads
 from .keys import Key
 from .question import Found, Hits, Nearest, Question
@@ -31,6 +32,7 @@ from .sqlite.positions import write_position
 from .sqlite.segments import LabelKind, Segment, Segments, kind_of
 from .sqlite.settings import read_settings, write_settings
 from .sqlite.versions import Version, mapping_of, propose, published_versions, waiting_version
+from .window import Window
 
 
 class Table(ItemReads):
@@ -48,6 +50,7 @@ class Table(ItemReads):
         self.database = database
         self.target = RecallTarget(self)
         self._settings: dict[str, Any] = {}
+        self._expiry = Expiry(self)
 
     def has_moved(self) -> bool:
         """Tell whether another generation answers now, for a process that only reads."""
@@ -191,7 +194,14 @@ class Table(ItemReads):
         if keys is None and not self.setting("plain_keys"):
             first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
         segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
-        return Rows(segment, keys, texts, gone, described)
+        rows = Rows(segment, keys, texts, gone, described)
+        return replace(rows, expired=self._expiry.expired(rows))
+
+    @property
+    def window(self) -> Window | None:
+        """Which items are kept; None for all."""
+        text = self.setting("keep")
+        return None if text is None else Window.of(json.loads(text))
 
     def apply(self, rows: Rows, source: Source = None, **settings: Any) -> None:
         """Commit a numbered change, with settings, in one transaction.
@@ -208,6 +218,7 @@ class Table(ItemReads):
                 write_settings(connection, **fresh)
             self.settled(**fresh)
             finish()
+            self._expiry.commit(rows)
 
     def _changed_settings(self, rows: Rows) -> dict[str, Any]:
         segment = rows.segment
@@ -233,6 +244,7 @@ class Table(ItemReads):
         except (InvalidInput, UnknownName):  # refused: nothing was changed
             raise
         except BaseException:
+            self._expiry.forget()
             with suppress(MIHashError):
                 self._load()
             raise
@@ -358,8 +370,8 @@ class Table(ItemReads):
         """Remove the vectors of deleted rows inside a transaction."""
 
     @abstractmethod
-    def compacted(self, fresh: dict[str, int]) -> None:
-        """Take over what `compact` has committed."""
+    def compacted(self, fresh: dict[str, int], vacuum: bool = True) -> None:
+        """Take over what `compact` has committed; with ``vacuum``, give its space back to the disk."""
 
     @abstractmethod
     def _load(self) -> None:

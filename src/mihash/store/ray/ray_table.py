@@ -369,7 +369,7 @@ class RayTable(Table):
         self._check_writable()
         self._log.append(connection, {shard: {"compact": True} for shard in range(len(self.members))})
 
-    def compacted(self, fresh: dict[str, int]) -> None:
+    def compacted(self, fresh: dict[str, int], vacuum: bool = True) -> None:  # noqa: ARG002 -- shards always do
         """Wait until the shards have done it."""
         self.settled(**fresh)
         self._bring()

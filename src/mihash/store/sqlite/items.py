@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
 from ..keys import Key
 from ..metadata import encode_metadata
+from ..window import Ages, Window
 from .schema import check_structure
 from .seals import value_check
 
@@ -241,3 +242,17 @@ def _unsealed_key(number: int, key: Key, seal: int) -> Key:
 def _seal(number: int, key: Key, text: str | None) -> int:
     both = (value_check(number, key) << 32) | value_check(number, text)
     return both - (1 << 64) if both >= 1 << 63 else both
+
+
+def read_ages(connection: sqlite3.Connection, window: Window) -> Ages:
+    """Return the times that the metadata of all items have."""
+    rows = connection.execute("SELECT id, metadata FROM item").fetchall()
+    times = np.array([window.time_of(text) for _, text in rows], dtype=np.float64)
+    return Ages(np.array([number for number, _ in rows], dtype=np.int64), times)
+
+
+def times_before(connection: sqlite3.Connection, ids: Sequence[int], window: Window, limit: float) -> list[int]:
+    """Return those of some items that are stored and have a time before a limit now."""
+    query = f"SELECT id, metadata FROM item WHERE id {_AMONG}"
+    found = connection.execute(query, (json.dumps(list(ids)),))
+    return [number for number, text in found if window.time_of(text) < limit]

@@ -173,13 +173,16 @@ class SQLiteTable(Table):
     def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
         segment, edition, removed = rows.segment, self._edition, rows.removed
         n_tombstones, n_described = self._count("tombstones"), self._count("described")
-        if removed:
-            remove_items(connection, removed, n_tombstones)
+        replaced = removed[: len(removed) - len(rows.expired)]
+        if replaced:
+            remove_items(connection, replaced, n_tombstones)
         if rows.described:
             describe_items(connection, rows.described, rows.texts or [None] * len(rows.described))
         if len(segment):
             insert_items(connection, segment.ids, rows.names, rows.texts)
             self.segments.append(connection, segment)
+        if rows.expired:  # new rows may be among them
+            remove_items(connection, rows.expired, n_tombstones + len(replaced))
         if edition is not None:  # made before the commit, so that a search waits for little after it
             edition = edition.encoded(segment.ids, segment.features) if len(segment) else edition
             edition = edition.without(removed, n_tombstones + len(removed)) if removed else edition
@@ -332,13 +335,14 @@ class SQLiteTable(Table):
         if self._edition is not None:
             write_codes(connection, self._edition.purged(), 0)
 
-    def compacted(self, fresh: dict[str, int]) -> None:
-        """Take over what `compact` has committed, and give its space back."""
+    def compacted(self, fresh: dict[str, int], vacuum: bool = True) -> None:
+        """Take over what `compact` has committed, and give its space back to the disk if asked."""
         self.settled(**fresh)
         if self._edition is not None:
             self._edition = self._edition.purged()
         try:
-            self.database.vacuum()
+            if vacuum:
+                self.database.vacuum()
         except StoreError as error:
             raise StoreError(f"The deleted rows are removed, but the file is not smaller yet. {error}") from error
 
