@@ -1,0 +1,251 @@
+"""The drift benchmark: its jobs at each scale, their results, and the claims that were fixed before the runs."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .datasets import open_dataset
+from .datasets.dataset import Dataset
+from .drift_run import SYSTEMS, run_stream
+from .drift_streams import KINDS, NEED_LABELS, make_stream
+from .parameters import read_toml
+from .results import machine, read_result, versions, write_result
+from .sources import check_folder, find_source
+
+CLAIMS = Path(__file__).with_name("drift_claims.toml")
+WHOLE = "whole"  # every row of a data set in random order, to count false alarms
+N_BITS = 32
+_SEEDS = {"smoke": (0,), "full": (0, 1, 2)}
+_LENGTH = {"smoke": 4000, "full": 20_000}
+_SETS = {"smoke": ("digits",), "full": ("cifar10", "labelme", "places205")}
+_RESERVOIR = {"digits": 300, "cifar10": 1000, "places205": 5000, "labelme": 2000}
+_TOP = {"places205": 1000}
+_ONE_SEED = ("still", "paper")  # systems to compare with, on the first seed
+
+Progress = Callable[[float, float, str], None]
+
+
+@dataclass(frozen=True)
+class DriftJob:
+    """One stream of a data set through one system.
+
+    Attributes
+    ----------
+    dataset, stream, system, seed
+        The names of what is run.
+    scale
+        ``"smoke"`` or ``"full"``.
+    data
+        The folder of features at full scale.
+    """
+
+    dataset: str
+    stream: str
+    system: str
+    seed: int
+    scale: str
+    data: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where its result is, below the folder of results."""
+        return Path(self.scale, "drift", self.dataset, f"{self.stream}-{self.system}-{self.seed}.json")
+
+    def run(self) -> dict[str, Any]:
+        """Make the stream, send it through the system, and return the result."""
+        whole = self.stream == WHOLE
+        dataset = _open(self.dataset, self.data)
+        length = len(dataset) if whole else _LENGTH[self.scale]
+        stream = make_stream(dataset, "none" if whole else self.stream, length, self.seed)
+        found = run_stream(
+            stream,
+            self.system,
+            n_bits=N_BITS,
+            reservoir_size=_RESERVOIR[self.dataset],
+            top=_TOP.get(self.dataset),
+            seed=self.seed,
+            measured=not whole,
+        )
+        about = {"scale": self.scale, "dataset": self.dataset, "versions": versions(), "machine": machine()}
+        return found | about | {"stream": self.stream}
+
+
+@lru_cache(maxsize=1)
+def _open(name: str, data: Path | None) -> Dataset:
+    return open_dataset(name, data)
+
+
+def drift_jobs(scale: str, data: Path | None = None, only: Sequence[str] = ()) -> list[DriftJob]:
+    """Return the jobs of a scale; ``only`` names data sets to keep.
+
+    Examples
+    --------
+    >>> jobs = drift_jobs("smoke")
+    >>> len(jobs), str(jobs[0].path)
+    (12, 'smoke/drift/digits/none-follows-0.json')
+    """
+    if scale not in _SETS:
+        raise InvalidInput(f"The drift benchmark has the scales {' and '.join(_SETS)}; got {scale!r}.")
+    unknown = [name for name in only if name not in _SETS[scale]]
+    if unknown:
+        raise InvalidInput(f"At this scale the data sets are {', '.join(_SETS[scale])}; got {unknown[0]!r}.")
+    jobs = []
+    for dataset in only or _SETS[scale]:
+        image = dataset == "digits"
+        kinds = [
+            kind
+            for kind in KINDS
+            if (image or kind != "turn") and not (dataset == "labelme" and kind in NEED_LABELS)
+        ]
+        jobs += [DriftJob(dataset, kind, "follows", seed, scale, data) for kind in kinds for seed in _SEEDS[scale]]
+        if scale == "full":
+            jobs += [DriftJob(dataset, WHOLE, "follows", 0, scale, data)]
+            jobs += [DriftJob(dataset, kind, system, 0, scale, data) for kind in kinds for system in _ONE_SEED]
+        else:
+            jobs += [DriftJob(dataset, kind, "paper", 0, scale) for kind in ("none", "classes", "turn")]
+    return jobs
+
+
+def run_drift(
+    jobs: Sequence[DriftJob],
+    results: Path,
+    processes: int = 1,
+    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
+) -> int:
+    """Run the jobs whose results are not there, and return how many those were."""
+    waiting = [job for job in jobs if read_result(results / job.path) is None]
+    for dataset in {job.dataset for job in waiting} - {"digits"}:
+        check_folder(find_source(dataset), "full", waiting[0].data)
+    for done, job in enumerate(_run(waiting, results, processes), start=1):
+        progress(done, len(waiting), f"{job.dataset} {job.stream} {job.system} {job.seed}")
+    return len(waiting)
+
+
+def _run(jobs: Sequence[DriftJob], results: Path, processes: int) -> Iterator[DriftJob]:
+    if processes == 1 or len(jobs) < 2:
+        for job in jobs:
+            yield _run_one(job, results)
+        return
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(_run_one, job, results) for job in jobs]):
+            yield future.result()
+
+
+def _run_one(job: DriftJob, results: Path) -> DriftJob:
+    write_result(results / job.path, job.run())
+    return job
+
+
+@dataclass(frozen=True)
+class DriftClaim:
+    """A statement about the benchmark, fixed before the full run.
+
+    Attributes
+    ----------
+    id, statement
+        Its name, and what it says.
+    dataset, streams, rule, measure
+        What it is about; ``"*"`` stands for every stream.
+    at_least, at_most
+        The bar; one of them.
+    """
+
+    id: str
+    statement: str
+    dataset: str
+    streams: tuple[str, ...]
+    measure: str
+    rule: str = "price"
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def judge(self, results: "Results") -> tuple[bool | None, str]:
+        """Return whether it held, None where results are missing, and the figures of each stream."""
+        streams = results.streams(self.dataset) if self.streams == ("*",) else list(self.streams)
+        found = {stream: results.figure(self.dataset, stream, self.measure, self.rule) for stream in streams}
+        known = {stream: value for stream, value in found.items() if value is not None}
+        if not known or len(known) < len(found):
+            return None, "not tested"
+        bar = self.at_least if self.at_least is not None else self.at_most
+        assert bar is not None
+        held = all(value >= bar if self.at_least is not None else value <= bar for value in known.values())
+        return held, ", ".join(f"{stream} {value:.4g}" for stream, value in known.items())
+
+
+def load_drift_claims() -> list[DriftClaim]:
+    """Return the claims in the order of the file.
+
+    Examples
+    --------
+    >>> load_drift_claims()[0].id
+    'cifar10-share'
+    """
+    entries = read_toml(CLAIMS)["claim"]
+    return [DriftClaim(**(entry | {"streams": tuple(entry["streams"])})) for entry in entries]
+
+
+class Results:
+    """The results of jobs, and the figures of them: means over seeds, and the worst delay.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    folder
+        The folder of results; jobs without a result are left out.
+    """
+
+    def __init__(self, jobs: Sequence[DriftJob], folder: Path) -> None:
+        self._found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        for job in jobs:
+            result = read_result(folder / job.path)
+            if result is not None:
+                self._found.setdefault((job.dataset, job.stream, job.system), []).append(result)
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets that have results."""
+        return list(dict.fromkeys(dataset for dataset, _, _ in self._found))
+
+    def streams(self, dataset: str) -> list[str]:
+        """Return the streams of a data set that the first system has results of, but for the whole set."""
+        found = [stream for name, stream, system in self._found if (name, system) == (dataset, "follows")]
+        return [stream for stream in found if stream != WHOLE]
+
+    def of(self, dataset: str, stream: str, system: str = "follows") -> list[dict[str, Any]]:
+        """Return the results of a stream, one for each seed."""
+        return self._found.get((dataset, stream, system), [])
+
+    def figure(
+        self, dataset: str, stream: str, measure: str, rule: str = "price", system: str = "follows"
+    ) -> float | None:
+        """Return a figure of a stream; None where it has no result. Without an alarm, a delay is infinite."""
+        found = self.of(dataset, stream, system)
+        if not found or rule not in SYSTEMS[system].rules:
+            return None
+        if measure == "delay":
+            delays = [delay for result in found for delay in result["delays_of_new"]]
+            return max((float("inf") if delay is None else float(delay) for delay in delays), default=0.0)
+        if measure == "alarms":
+            return float(max(len(result["alarms"]) for result in found))
+        if measure in ("us_observing", "us_learning", "false_alarms"):
+            return float(np.mean([result[measure] for result in found]))
+        values = [_of_rules(result["rules"], measure, rule) for result in found]
+        return None if None in values else float(np.mean([value for value in values if value is not None]))
+
+
+def _of_rules(rules: dict[str, dict[str, Any]], measure: str, rule: str) -> float | None:
+    """Return a figure of one trigger, or of one compared with another."""
+    if measure == "share_of_always":
+        return float(rules[rule]["area"] / rules["always"]["area"])
+    if measure == "cost_of_share":
+        return float(rules[rule]["cost"] / rules["share"]["cost"])
+    value = rules[rule].get(measure)
+    return None if value is None else float(value)
