@@ -227,7 +227,7 @@ class PriceUpdate(Trigger):
     >>> bad, good = (lambda X: X[:, 1:] > 0), (lambda X: X[:, :1] > 0)
     >>> decision = mihash.PriceUpdate(price=20).decide(good, bad, X, y)
     >>> decision.update, decision.reason
-    (True, 'since the last table, what 80.0 perfect queries give was missed; a rehash costs 20')
+    (True, 'the table has missed the worth of 80.0 queries since it was made; a rehash costs 20')
     """
 
     price: float = 20.0
@@ -297,7 +297,7 @@ class PriceUpdate(Trigger):
 
     def _decision(self, missed: float, current: float, snapshot: float) -> Decision:
         reason = (
-            f"since the last table, what {missed:.1f} perfect queries give was missed; "
+            f"the table has missed the worth of {missed:.1f} queries since it was made; "
             f"a rehash costs {self.price:g}"
         )
         return Decision(missed > self.price, current - snapshot, reason, current, snapshot)

@@ -132,10 +132,10 @@ def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
     _changes(page, "document.querySelector('#quality-chart path.current').getAttribute('d')")
     page.wait_for_selector("#updates-chart rect.update")
     page.wait_for_selector("#tile-ingest path.stroke", state="attached")
-    assert re.match(r"After [\d,]+ examples?, the current mapping tells .* bits", _text(page, "#quality-lead"))
+    assert re.match(r"After [\d,]+ examples?: .* a rehash costs 20, so .* codes? ", _text(page, "#quality-lead"))
     assert re.match(r"\d+ updates? so far", _text(page, "#updates-lead"))
     assert "bits about who is a neighbour" in _text(page, "#distances-lead")
-    assert "theta" in _text(page, "#about")
+    assert "a rehash costs 20 queries" in _text(page, "#about")
     assert "turned by 90 degrees" in _text(page, "#note")
 
 
@@ -143,7 +143,7 @@ def test_a_decision_tells_its_reason_to_the_pointer_and_to_the_keyboard(visit: A
     page = _live(visit())
     box = page.locator("#quality-chart").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 100)
-    assert re.search(r"(Rehash|Keep): .*(theta|mapping|examples)", _text(page, "#quality-chart .tip"))
+    assert re.search(r"(Rehash|Keep): .*(a rehash costs|mapping|examples)", _text(page, "#quality-chart .tip"))
     page.mouse.move(5, 5)
     assert not page.is_visible("#quality-chart .tip")
     page.focus("#quality-chart")

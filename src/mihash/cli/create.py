@@ -44,9 +44,14 @@ def create(
     theta: Annotated[
         float | None,
         typer.Option(
-            help="Gain in bits of mutual information that a rehash must bring; 'inf' for no rehash.",
-            show_default="2 % of the quality of the current table",
+            help="Instead of a price, the gain in bits of mutual information that a rehash must bring; 'inf' for "
+            "no rehash.",
+            show_default="a price",
         ),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(help="What a rehash costs, in perfectly answered queries.", show_default="20"),
     ] = None,
     interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
     reservoir_size: Annotated[int, typer.Option(help="Rows in the sample that quality is measured on.")] = 2000,
@@ -60,6 +65,9 @@ def create(
             show_default="all",
         ),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--drift/--no-drift", help="Look for changes of the stream, and follow them.")
+    ] = True,
     raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,
     seed: Seed = 0,
     parameter: Annotated[
@@ -82,10 +90,13 @@ def create(
     """Create an empty index: a folder, or with --shards the coordinator of an index on Ray (docs/scale.md)."""
     from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
-    from ..index.options import Options, default_trigger
+    from ..index.options import Options
     from ..store.cluster_options import Cluster
-    from ..trigger import TriggerUpdate
+    from ..trigger import PriceUpdate, TriggerUpdate
 
+    if theta is not None and price is not None:
+        raise InvalidInput("Give --theta or --price, not both: they belong to different triggers.")
+    rule = PriceUpdate(20 if price is None else price, interval)
     if shards is None and (node or ray is not None):
         raise InvalidInput("--ray and --node are for an index on Ray: give its number of shards with --shards.")
     window = None if keep is None else _parse_keep(keep)
@@ -93,7 +104,8 @@ def create(
     index = OnlineIndex.create(
         path,
         learner=made.make_learner(),
-        trigger=default_trigger(interval) if theta is None else TriggerUpdate(theta, interval),
+        trigger=rule if theta is None else TriggerUpdate(theta, interval),
+        drift=watch,
         metric=metric,
         normalize=not raw,
         reservoir_size=reservoir_size,

@@ -1,13 +1,16 @@
 """Commands that inspect an index, keep it in order, and copy or encode data with it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .arguments import OPTIONS, AsJSON, Folder, KeyColumn, Ray, check_index, open_index
 from .output import counted, duration, json_line, note, say, size, table
 from .program import command
+
+if TYPE_CHECKING:
+    from ..loop.hindsight import Hindsight
 
 _PANEL = "Maintenance"
 _SHARD_COLUMNS = ("shard", "node", "state", "version", "items", "lag", "restarts")
@@ -39,15 +42,25 @@ def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
 def history(
     path: Folder,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every decision, not only those that led to a version.")
+        bool, typer.Option("--all", help="Every decision, not only those that led to a version, and alarms.")
     ] = False,
     last: Annotated[int, typer.Option(min=0, help="How many to show, the newest; 0 for all.")] = 20,
+    hindsight: Annotated[
+        bool,
+        typer.Option("--hindsight", help="Compare with the best times to rehash, now that the stream is known."),
+    ] = False,
     as_json: AsJSON = False,
     ray: Ray = None,
 ) -> None:
-    """Show when the trigger decided to rehash, why, and what that cost."""
+    """Show when the trigger decided to rehash, why, what that cost, and when the stream has changed."""
+    from ..loop.decisions import EVENTS
+
     with open_index(path, True, ray) as index:
-        found = [dict(each) for each in index.history() if everything or each["accepted"]]
+        checks = index.history()
+        if hindsight:
+            _show_hindsight(index.hindsight(), as_json)
+            return
+    found = [dict(each) for each in checks if everything or each.accepted or each.kind in EVENTS]
     shown = found[-last:] if last else found
     if as_json:
         for each in shown:
@@ -174,12 +187,25 @@ def encode(
 
 def _cell(name: str, value: Any) -> str:
     if name == "theta" and value is None:
-        return "2 % of the quality"
+        return "-"
     if name == "bytes_on_disk":
         return f"{value:,} ({size(value)})"
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
+    if as_json:
+        json_line({} if found is None else dict(found))
+    elif found is None:
+        note("No decision has measured a gain yet.")
+    else:
+        say(
+            f"{counted(found.rehashes, 'table')} and {found.missed:,.0f} missed queries cost {found.cost:,.0f} "
+            f"queries, at {found.price:g} a rehash. In hindsight the best schedule makes "
+            f"{counted(found.best_rehashes, 'table')} and costs {found.best_cost:,.0f}: {found.sentence}"
+        )
 
 
 def _check_row(check: dict[str, Any]) -> tuple[str, ...]:
@@ -190,7 +216,7 @@ def _check_row(check: dict[str, Any]) -> tuple[str, ...]:
         f"{check['seen']:,}",
         f"{check['current']:.4f}" if measured and check["current"] is not None else check["kind"],
         f"{check['gain']:+.4f}" if measured and check["gain"] is not None else "",
-        check["status"] or "refused",
+        check["status"] or (check["kind"] if check["kind"] in ("alarm", "price") else "refused"),
         "" if items is None else f"{items:,}",
         "" if seconds is None else duration(seconds),
     )

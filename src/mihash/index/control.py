@@ -22,10 +22,11 @@ from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import propose_newest
 from ..store.table import Table
 from ..store.window import Keep, Window
-from ..trigger import Decision
+from ..trigger import Decision, PriceUpdate
 from .builder import Builder
 from .history import History
 from .options import Options
+from .price import measured_price
 
 _EXPIRED = 4096  # expired rows that may stay on the disk
 STORED = "The rows are stored; what was learned from them was not, and will be learned again"
@@ -179,6 +180,43 @@ class IndexControl:
                     write_settings(connection, paused=0)
                 self._set_paused(False)
                 self._builder.notice()
+
+    def set_price(self, price: float | None = None) -> float:
+        """Say what a rehash costs, in perfectly answered queries, where the trigger is a `PriceUpdate`.
+
+        The price is an event in the history, so that a replay never measures anything.
+
+        Parameters
+        ----------
+        price
+            In queries; None measures it: how many queries are answered in the time that the last rehash took.
+
+        Returns
+        -------
+        float
+            The price.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, trigger=mihash.PriceUpdate(20)) as index:
+        ...     print(index.set_price(50.0), index.history()[-1].reason)
+        50.0 set to 50 queries, from 20
+        >>> folder.cleanup()
+        """
+        with self._writing:
+            trigger = self._ready().branches[0].trigger
+            if not isinstance(trigger, PriceUpdate):
+                raise InvalidInput("Only a PriceUpdate has a price; this index was created with another trigger.")
+            if price is None:
+                price, reason = measured_price(self._table)
+            else:
+                price = validation.number("price", price, minimum=0)
+                reason = f"set to {price:g} queries, from {trigger.price:g}"
+            with self._history.consistent(InvalidInput, NotReady), self._table.loaded_again():
+                self._history.set_price(price, reason)
+            return price
 
     def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
         """Give an index that was created with a mapping as its learner another mapping.

@@ -27,6 +27,7 @@ from .options import Options
 
 CHECKPOINT_ROWS = 16_384
 _KEPT = 2
+_ASKED = ("request", "price")
 _STORED = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
 
 
@@ -135,6 +136,11 @@ class History:
         fresh.succeed(self.loop)
         self._loop = fresh
         self.checkpoint(connection)
+
+    def set_price(self, price: float, reason: str) -> None:
+        """Let a rehash cost so many queries from now on, and store that."""
+        self.loop.set_price(price, reason, self._note)
+        self.flush()
 
     def request(self) -> None:
         """Accept the current mapping, and store that."""
@@ -252,16 +258,23 @@ class History:
         """Learn from the rows after the checkpoint; stored decisions are read, not made again."""
         log = self._log(loop.n_checks)
         loop.follow((check, mapping) for check, mapping in log if mapping is not None or not check.accepted)
-        requests = [check.seen for check, _ in log if check.kind == "request"]
+        asked = [check for check, _ in log if check.kind in _ASKED]
         for segment in self._table.rows_after(self._checkpointed):
             if segment.labels is None and self._table.label_kind is not None:
                 continue
             loop.put(segment.features, segment.labels, int(segment.ids[-1]))
-            while requests and requests[0] <= loop.seen + loop.queue.later:
-                loop.learn(requests.pop(0) - loop.seen, self._note)
-                loop.request(notify=self._note)
+            while asked and asked[0].seen <= loop.seen + loop.queue.later:
+                loop.learn(asked[0].seen - loop.seen, self._note)
+                self._ask_again(loop, asked.pop(0))
             loop.learn(notify=self._note)
-        for _ in requests:
+        for check in asked:
+            self._ask_again(loop, check)
+
+    def _ask_again(self, loop: Loop, check: Check) -> None:
+        """Repeat what a caller asked for, and not the stream: a rehash, or another price of one."""
+        if check.kind == "price" and check.current is not None:
+            loop.set_price(check.current, check.reason, self._note)
+        else:
             loop.request(notify=self._note)
 
     def _log(self, first: int) -> list[tuple[Check, HashMapping | None]]:

@@ -13,9 +13,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from .. import validation
+from ..drift import DriftWatch
 from ..errors import InvalidInput, NotReady, Renamed, StoreError
-from ..loop.decisions import Check
+from ..loop.decisions import EVENTS, Check
 from ..loop.distances import Distances
+from ..loop.hindsight import Hindsight, in_hindsight
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
@@ -23,7 +25,7 @@ from ..store.cluster_options import Cluster
 from ..store.sqlite.seals import check_seals
 from ..store.sqlite.versions import Version, now
 from ..store.window import Window
-from ..trigger import Trigger
+from ..trigger import PriceUpdate, Trigger
 from .control import STORED
 from .index_items import IndexItems
 from .index_search import IndexSearch
@@ -40,6 +42,7 @@ class OnlineIndex(IndexItems, IndexSearch):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import tempfile, mihash
     >>> folder = tempfile.TemporaryDirectory()
     >>> X = np.random.default_rng(0).standard_normal((1000, 16))
@@ -65,6 +68,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         learner: str | OnlineLearner | HashMapping | None = None,
         trigger: str | Trigger | None = None,
         *,
+        drift: DriftWatch | bool = True,
         metric: str = "euclidean",
         normalize: bool = True,
         reservoir_size: int = 2000,
@@ -87,9 +91,11 @@ class OnlineIndex(IndexItems, IndexSearch):
             method of `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns
             nothing, features are not normalised, and `offer` gives it other mappings.
         trigger
-            When to rehash: a `TriggerUpdate` or `FixedRate`, or the name of one. By default every 100 examples, if
-            that gains 2 % of the quality that the table has: in our measurements, a tenth of the updates for
-            about 1 % less mAP.
+            When to rehash: a `PriceUpdate`, `TriggerUpdate` or `FixedRate`, or the name of one. By default
+            ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
+        drift
+            Whether to look for changes of the stream, or a `DriftWatch`. At an alarm, which `history` lists, the
+            sample and the learner follow the change.
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
         normalize
@@ -104,7 +110,14 @@ class OnlineIndex(IndexItems, IndexSearch):
             The options of an index on the nodes of a Ray cluster; None keeps everything in this folder.
         """
         options = Options.chosen(
-            n_bits, learner, trigger, seed, metric=metric, normalize=normalize, reservoir_size=reservoir_size
+            n_bits,
+            learner,
+            trigger,
+            seed,
+            drift=drift,
+            metric=metric,
+            normalize=normalize,
+            reservoir_size=reservoir_size,
         )
         from .. import __version__
 
@@ -168,7 +181,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         edition = table.edition
         with table.database.read() as connection:
             check_seals(connection, "version")
-            (decisions,) = connection.execute("SELECT count(*) FROM decision").fetchone()
+            kinds = dict(connection.execute("SELECT kind, count(*) FROM decision GROUP BY kind").fetchall())
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         about = table.about()
         chosen = table.target.known()
@@ -185,7 +198,8 @@ class OnlineIndex(IndexItems, IndexSearch):
             theta=options.theta,
             interval=options.interval,
             version=None if edition is None else edition.version,
-            decisions=decisions,
+            decisions=sum(n for kind, n in kinds.items() if kind not in EVENTS),
+            alarms=kinds.get("alarm", 0),
             updates=updates,
             rehashing=self._builder.busy,
             paused=bool(table.setting("paused")),
@@ -217,6 +231,35 @@ class OnlineIndex(IndexItems, IndexSearch):
             limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
         self._write_decisions()
         return self._history.checks(after, limit)
+
+    def hindsight(self, price: float | None = None) -> Hindsight | None:
+        """Compare the rehashes so far with the best times for them, now that the stream is known.
+
+        None where no check has measured anything yet.
+
+        Parameters
+        ----------
+        price
+            What a rehash costs, in perfectly answered queries; by default that of the trigger, or 20.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> data = mihash.datasets.digits()
+        >>> with mihash.open(folder.name, n_bits=32) as index:
+        ...     keys = index.add(data.X, data.y)
+        ...     found = index.hindsight()
+        >>> found.checks, found.best_cost <= found.cost, found.sentence
+        (16, True, 'the trigger cost ... % more than the best schedule.')
+        >>> folder.cleanup()
+        """
+        self._write_decisions()
+        rule = self._options.trigger
+        if price is None:
+            price = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
+        return in_hindsight(self._history.checks(), validation.number("price", price, minimum=0))
 
     def versions(self) -> list[Version]:
         """Return the versions that have answered queries, in order, and what each took to make."""

@@ -7,12 +7,21 @@ from functools import wraps
 from typing import Any, ParamSpec, Self, TypeVar
 
 from .. import validation
+from ..drift import DriftWatch
 from ..errors import CorruptStore, InvalidInput
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner, learner_class
 from ..reservoir import Reservoir
-from ..trigger import Trigger, TriggerUpdate, as_trigger, trigger_from_state, trigger_state
+from ..trigger import (
+    FixedRate,
+    PriceUpdate,
+    Trigger,
+    TriggerUpdate,
+    as_trigger,
+    trigger_from_state,
+    trigger_state,
+)
 
 METRICS = ("euclidean", "cosine")
 RELATIVE_THETA = 0.02
@@ -49,9 +58,21 @@ def names_former(call: Callable[Given, Result]) -> Callable[Given, Result]:
     return checked
 
 
-def default_trigger(interval: int = 100) -> TriggerUpdate:
-    """Return the trigger of an index that none was given for: 2 % of the quality that the table has."""
+def default_trigger(interval: int = 100) -> PriceUpdate:
+    """Return the trigger of an index that none was given for: a rehash is worth 20 perfect queries."""
+    return PriceUpdate(interval=interval)
+
+
+def _earlier_trigger(interval: int) -> TriggerUpdate:
+    """Return the default of earlier indexes, 2 % of the table's quality; their options do not name it."""
     return TriggerUpdate(RELATIVE_THETA, interval, relative=True)
+
+
+def as_watch(drift: DriftWatch | bool | None) -> DriftWatch | None:
+    """Return a drift watch that was given as an object, or as whether there is one."""
+    if not isinstance(drift, DriftWatch | bool | None):
+        raise InvalidInput(f"`drift` must be a DriftWatch, True or False; got {drift!r:.80}.")
+    return DriftWatch() if drift is True else drift or None
 
 
 @dataclass(frozen=True)
@@ -73,6 +94,7 @@ class Options:
     metric: str = "euclidean"
     normalize: bool = True
     trigger: Trigger = field(default_factory=default_trigger)
+    drift: DriftWatch | None = field(default_factory=DriftWatch)
     reservoir_size: int = 2000
     seed: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +106,7 @@ class Options:
         if not isinstance(self.normalize, bool):
             raise InvalidInput(f"`normalize` must be True or False; got {self.normalize!r}.")
         self._take(reservoir_size=validation.integer("reservoir_size", self.reservoir_size, minimum=2))
-        self._take(seed=validation.integer("seed", self.seed, minimum=0))
+        self._take(seed=validation.integer("seed", self.seed, minimum=0), drift=as_watch(self.drift))
         self.make_learner()
         try:
             self.to_text()
@@ -173,10 +195,10 @@ class Options:
 
     @property
     def theta(self) -> float | None:
-        """The trigger's theta in bits; None for a share of the table's quality, -inf for a fixed rate."""
-        if not isinstance(self.trigger, TriggerUpdate):
-            return float("-inf")
-        return None if self.trigger.relative else self.trigger.theta
+        """The trigger's theta in bits; None for a price or a share of the quality, -inf for a fixed rate."""
+        if isinstance(self.trigger, TriggerUpdate) and not self.trigger.relative:
+            return self.trigger.theta
+        return float("-inf") if isinstance(self.trigger, FixedRate) else None
 
     @property
     def interval(self) -> int:
@@ -201,16 +223,19 @@ class Options:
             self.make_learner(),
             Reservoir(self.reservoir_size, self.seed),
             [None if learn_only else self.trigger],
+            drift=self.drift,
             metric=self.metric if self.normalize else None,
             raises=False,
         )
 
     def to_text(self) -> str:
         """Return the options as JSON."""
-        values = {name: value for name, value in vars(self).items() if name != "trigger"}
+        values = {name: value for name, value in vars(self).items() if name not in ("trigger", "drift")}
         values |= {"theta": self.theta, "interval": self.interval}
-        if self.trigger not in (TriggerUpdate(self.theta or 0.0, self.interval), default_trigger(self.interval)):
+        if self.trigger not in (TriggerUpdate(self.theta or 0.0, self.interval), _earlier_trigger(self.interval)):
             values["trigger"] = trigger_state(self.trigger)
+        if self.drift is not None:  # earlier indexes have none
+            values["drift"] = self.drift.parameters()
         return json.dumps(values, sort_keys=True)
 
     @classmethod
@@ -219,10 +244,11 @@ class Options:
         try:
             values = json.loads(text)
             theta, interval, rule = values.pop("theta"), values.pop("interval"), values.pop("trigger", None)
+            watch = values.pop("drift", None)
             if rule is not None:
                 trigger = trigger_from_state(rule)
             else:
-                trigger = default_trigger(interval) if theta is None else TriggerUpdate(theta, interval)
-            return cls(**values, trigger=trigger)
+                trigger = _earlier_trigger(interval) if theta is None else TriggerUpdate(theta, interval)
+            return cls(**values, trigger=trigger, drift=None if watch is None else DriftWatch(**watch))
         except (TypeError, ValueError, KeyError) as error:
             raise CorruptStore(f"The options of the index cannot be read: {error}.") from error

@@ -18,12 +18,13 @@ class Stats(Record):
     items, deleted
         Stored items, and deleted rows that are still on the disk until `compact`.
     n_features, n_bits, learner, metric, dtype, labels, theta, interval
-        What the index was created with, and what its first rows decided. ``theta`` is None where it is a share of
-        the quality that the table has.
+        What the index was created with, and what its first rows decided. ``theta`` is None where the trigger has a
+        price, or asks for a share of the quality that the table has.
     version
         The version that answers queries; None before the first row.
-    decisions, updates
-        How many decisions were made, and how many versions of the table were built.
+    decisions, updates, alarms
+        How many decisions were made, how many versions of the table were built, and how often the stream was
+        found to have changed.
     rehashing, paused
         Whether a version is being built, and whether building is paused.
     rehash_error, learning_error, write_error
@@ -69,6 +70,7 @@ class Stats(Record):
     bit_entropy: float | None = None
     rescore: int | None = None
     recall: float | None = None
+    alarms: int = 0
     shards: list[dict[str, Any]] = field(default_factory=list)
 
 

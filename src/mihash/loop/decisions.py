@@ -11,6 +11,8 @@ from ..reservoir import Reservoir
 from ..trigger import UNMOVED, Decision, PriceUpdate, Trigger
 from .quality import SampleQuality
 
+EVENTS = ("alarm", "price")  # kinds of checks that decide about no mapping
+
 
 @dataclass
 class Branch:
@@ -110,15 +112,20 @@ def decide(
     reservoir: Reservoir,
     quality: SampleQuality,
     forced: bool = False,
+    offered: bool = False,
 ) -> Decision:
     """Ask the trigger whether ``mapping`` should replace ``snapshot``; both are measured on the reservoir.
 
-    Where the learner forces an update (App. D.2), the trigger is not asked.
+    Where the learner forces an update (App. D.2), the trigger is not asked. One that has a price is asked about
+    the examples of the reservoir where the mapping is offered: no sum was made for it.
     """
     with one_thread():  # which examples are neighbours must not depend on other threads
         moved = mapping.distance(snapshot) >= UNMOVED
         if forced and moved:
             return Decision(True, nan, "the learner updates the table after each of its first blocks")
+        if offered and isinstance(trigger, PriceUpdate) and len(reservoir):
+            rule = reservoir.neighborhood if reservoir.y is None else None
+            return trigger.decide(mapping, snapshot, reservoir.X, reservoir.y, rule)
         return trigger.judge(
             moved,
             len(reservoir),

@@ -104,6 +104,13 @@ class Hindsight(Record):
     best_at: tuple[int, ...]
     ratio: float | None
 
+    @property
+    def sentence(self) -> str:
+        """How much more than the best schedule it cost, in words."""
+        if self.ratio is None:
+            return "there was nothing to gain."
+        return f"the trigger cost {100 * (self.ratio - 1):.0f} % more than the best schedule."
+
 
 def in_hindsight(checks: Iterable[Check], price: float) -> Hindsight | None:
     """Compare the checks of a history with the best schedule; None where none of them measured anything.

@@ -231,7 +231,9 @@ class Loop:
             due = [i for i, rule in asked if rule is not None and (forced or at % rule.interval == 0)]
             if due and self.failure is None:
                 mapping, reservoir = self._at(at - self.reservoir.seen)
-                decisions = [(position, self._ask(mapping, reservoir, position, forced)) for position in due]
+                decisions = [
+                    (position, self._ask(mapping, reservoir, position, forced=forced)) for position in due
+                ]
         for position, decision in decisions:
             self._decided("trigger", self._offset + at, decision, mapping, notify, position)
         self._checked = at
@@ -317,16 +319,14 @@ class Loop:
         if force:
             return self.request("requested by offer(force=True)", notify)
         current, reservoir = self._at(self._n_ready())
-        return self._decided("offer", self.seen, self._ask(current, reservoir), current, notify)
+        return self._decided("offer", self.seen, self._ask(current, reservoir, offered=True), current, notify)
 
-    def _ask(
-        self, mapping: HashMapping, reservoir: Reservoir, position: int = 0, forced: bool = False
-    ) -> Decision:
-        """Ask a trigger about a mapping."""
+    def _ask(self, mapping: HashMapping, reservoir: Reservoir, position: int = 0, **how: bool) -> Decision:
+        """Ask a trigger about a mapping, forced or offered."""
         branch, begin = self.branches[position], time.process_time()
         if branch.trigger is None or branch.accepted is None:
             raise NotReady("There is no trigger to ask, or no first mapping to compare with.")
-        decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, forced)
+        decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, **how)
         branch.deciding_s += time.process_time() - begin
         return decision
 

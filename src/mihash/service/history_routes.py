@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
-from ..trigger import Trigger, TriggerUpdate
+from ..trigger import FixedRate, Trigger, TriggerUpdate
 from .index_service import service_of
 from .openapi import route_responses
 from .problems import Problem
@@ -46,7 +46,7 @@ async def quality(request: Request, query: Annotated[HistoryQuery, Query()]) -> 
 
 
 def _point(check: Any, trigger: Trigger) -> dict[str, Any]:
-    theta: float | None = float("-inf")
+    theta: float | None = float("-inf") if isinstance(trigger, FixedRate) else None
     if isinstance(trigger, TriggerUpdate):
         theta = trigger.theta
         if trigger.relative:

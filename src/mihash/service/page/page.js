@@ -27,7 +27,9 @@ function redraw() {
 function about() {
   const { stats } = state;
   if (!stats) return;
-  const theta = stats.theta == null ? "theta 2 % of the snapshot\u2019s quality" : `theta ${stats.theta} bits`;
+  const price = stats.options?.trigger?.price;
+  const theta = price != null ? `a rehash costs ${price} queries`
+    : stats.theta == null ? "theta 2 % of the snapshot\u2019s quality" : `theta ${stats.theta} bits`;
   const neighbors = stats.labels ? "neighbours share a label" : "neighbours are the closest 5 % of pairs";
   byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, theta, `a check every ${stats.interval} examples`, neighbors].join(", ") + ".";
   byId("note").hidden = !stats.note;

@@ -12,14 +12,20 @@ const host = byId("quality-chart");
 const cursor = new Cursor(host);
 const bits = (value) => value.toFixed(4);
 
+// What a rehash costs in queries, where the trigger has a price.
+const price = (state) => state.stats?.options?.trigger?.price ?? null;
+const isEvent = (decision) => decision.kind === "alarm" || decision.kind === "price";
+
 // The gain in bits that a rehash must bring over a snapshot of this quality.
 function bar(state, decision, quality) {
+  if (price(state) != null) return NaN; // a price is no gain in bits: no band
   if (state.stats?.theta == null) return RELATIVE_THETA * quality;
   return measured(decision.theta) ? decision.theta : Number(state.stats.theta); // "inf" gives NaN: no band
 }
 
 export function describe(decision, state) {
   const { number, seen, current, snapshot, accepted, kind, reason } = decision;
+  if (isEvent(decision)) return [[`${kind}, after ${plural(seen, "example")}`, "title"], [reason, kind]];
   const version = state.versions.find((each) => each.number === number);
   const built = version ? `${plural(version.items, "code")} computed again in ${seconds(version.seconds)}` : "";
   const lines = [[`check ${number}, after ${plural(seen, "example")}`, "title"]];
@@ -32,8 +38,21 @@ export function describe(decision, state) {
   return lines;
 }
 
+// What a change of the stream did, in one sentence: how far the quality fell, and where it is now.
+export function change(decisions) {
+  const at = decisions.findLastIndex((each) => each.kind === "alarm");
+  if (at < 0) return "";
+  const known = (part) => part.filter((each) => !isEvent(each) && measured(each.current)).map((each) => each.current);
+  const before = known(decisions.slice(0, at)).slice(-6, -1), after = known(decisions.slice(at));
+  const told = `The stream changed: alarm after ${plural(decisions[at].seen, "example")}`;
+  if (!before.length || !after.length) return `${told}. The sample and the learner follow.`;
+  const was = before.reduce((a, b) => a + b) / before.length;
+  const fell = Math.min(decisions[at].current ?? Infinity, ...after.slice(0, 10)), now = after.at(-1);
+  return `${told}. Quality fell from ${was.toFixed(2)} to ${fell.toFixed(2)} bits; the sample and the learner follow, and it is ${now.toFixed(2)} now.`;
+}
+
 export function sentence(state) {
-  const last = state.decisions.at(-1);
+  const last = state.decisions.findLast((each) => !isEvent(each));
   if (!last) return "The first decision comes with the first examples.";
   const after = `After ${plural(last.seen, "example")}`;
   const first = state.stats?.learner === "given" ? "was learned elsewhere" : "is random hyperplanes";
@@ -41,6 +60,9 @@ export function sentence(state) {
   if (last.kind === "normalization") return `${after}: ${last.reason}, so the codes are computed once more.`;
   if (last.kind === "request") return `${after}, a rehash was requested.`;
   if (!measured(last.current)) return `${after}: ${last.reason}, so the stored codes are kept.`;
+  if (price(state) != null) {
+    return `${after}: ${last.reason}, so ${last.accepted ? "every stored code is computed again" : "the stored codes are kept"}.`;
+  }
   const gain = last.current - last.snapshot;
   const theta = state.stats?.theta == null ? bar(state, last, last.snapshot).toFixed(4) : state.stats.theta;
   const change = gain >= 0 ? `${gain.toFixed(4)} bits more` : `${(-gain).toFixed(4)} bits less`;
@@ -84,7 +106,10 @@ function marks(shown, place) {
 
 export function draw(state) {
   byId("quality-lead").textContent = sentence(state);
-  const known = state.decisions.filter((each) => measured(each.current) && measured(each.snapshot));
+  byId("change").textContent = change(state.decisions);
+  byId("change").hidden = !byId("change").textContent;
+  byId("theta-key").hidden = price(state) != null;
+  const known = state.decisions.filter((each) => !isEvent(each) && measured(each.current) && measured(each.snapshot));
   if (known.length < 2) return empty(host, HEIGHT, "Waiting for the first checks of the trigger");
   const last = document.querySelector("[name=span][value=last]").checked;
   const measuredShown = last ? known.slice(-LAST) : known;
@@ -120,8 +145,12 @@ export function draw(state) {
     element("path", { class: "stroke snapshot", d: line(thinned(at(lower))) }),
     element("path", { class: "stroke current", d: line(thinned(at(now))) }),
   );
-  const place = (decision) => [chart.sx(decision.seen), measured(decision.current) ? chart.sy(decision.current) : chart.base];
-  chart.root.append(marks(shown, place));
+  const place = (decision) => [chart.sx(decision.seen), measured(decision.current) && !isEvent(decision) ? chart.sy(decision.current) : chart.base];
+  for (const alarm of shown.filter((each) => each.kind === "alarm")) {
+    const x = chart.sx(alarm.seen);
+    chart.root.append(element("line", { class: "alarm", x1: x, x2: x, y1: chart.sy(high + room), y2: chart.base }));
+  }
+  chart.root.append(marks(shown.filter((each) => !isEvent(each)), place));
   cursor.moved(shown.map((decision) => {
     const [x, y] = place(decision);
     return { id: decision.number, x, y, get lines() { return describe(decision, state); } };
@@ -134,11 +163,12 @@ export function table(state) {
   const value = (number) => (measured(number) ? bits(number) : "\u2013");
   byId("decisions").querySelector("tbody").replaceChildren(...state.decisions.slice(-TABLE_ROWS).reverse().map((each) =>
     html("tr", { className: each.accepted ? "yes" : "" }, cell(each.number), cell(count(each.seen)), cell(value(each.current)),
-      cell(value(each.snapshot)), cell(each.accepted ? "yes" : "no"), cell(each.reason))));
+      cell(value(each.snapshot)), cell(isEvent(each) ? each.kind : each.accepted ? "yes" : "no"), cell(each.reason))));
 }
 
 // The snapshot's quality when it was accepted and now; it falls when the stream drifts.
-export function drift(decisions) {
+export function drift(all) {
+  const decisions = all.filter((each) => !isEvent(each));
   const at = decisions.findLastIndex((each) => each.accepted);
   if (at < 0) return null;
   const after = decisions.slice(at + 1).filter((each) => measured(each.snapshot));
