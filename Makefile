@@ -28,6 +28,10 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 test: .venv/.installed-dev  ## install, then run every test
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
+test-adapters: .venv/.installed  ## install the libraries of the adapters (LangChain, LanceDB, Kafka, ...) and test them
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test-adapters]'
+	$(BIN)/python -m pytest -q tests/io/adapters src/mihash/io/adapters docs/adapters.md
+
 test-all:  ## the tests on Python 3.11 to 3.14, as far as they are here, and on the oldest dependencies
 	$(PYTHON) .ci/test-all
 
@@ -53,4 +57,4 @@ bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measur
 clean:  ## remove the environment and every cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis site
 
-.PHONY: help demo serve test test-all portable check docs bench clean
+.PHONY: help demo serve test test-adapters test-all portable check docs bench clean

@@ -5,11 +5,25 @@ from pathlib import Path
 
 import pytest
 
-EXTRAS = {"torch": "deep", "ray": "cluster", "faiss": "faiss"}
+EXTRAS = {
+    "torch": "deep",
+    "ray": "cluster",
+    "faiss": "faiss",
+    "pandas": "frames",
+    "lancedb": "lance",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
+}
 NEEDS = {
     "docs/deep.md": "torch",
     "docs/export.md": "faiss",
+    "docs/adapters.md": "langchain_core",
     "src/mihash/deep": "torch",
+    "src/mihash/io/adapters/faiss_vectors.py": "faiss",
+    "src/mihash/io/adapters/frames.py": "pandas",
+    "src/mihash/io/adapters/lance_tables.py": "lancedb",
+    "src/mihash/io/adapters/langchain": "langchain_core",
+    "src/mihash/io/adapters/llama_index": "llama_index",
     "src/mihash/io/export/faiss_index.py": "faiss",
     "tests/store/cluster": "ray",
     "tests/deep": "torch",

@@ -23,6 +23,10 @@ OUTSIDE = {
 BESIDE = {  # public modules that `mihash` itself does not import
     "sklearn": "mihash.sklearn",
     "client": "mihash.service.client",
+    "frames": "mihash.io.adapters.frames",
+    "faiss_vectors": "mihash.io.adapters.faiss_vectors",
+    "lance_tables": "mihash.io.adapters.lance_tables",
+    "kafka_topic": "mihash.io.adapters.kafka_topic",
 }
 
 

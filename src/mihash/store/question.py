@@ -1,5 +1,6 @@
 """What is asked of a hash table, and what it answers. Each search option is stated here, once."""
 
+import importlib
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NotReady
 from ..mapping import HashMapping
 from ..search import Method, as_method, first_by
 from .filters import Condition, compile_filter
@@ -84,6 +85,31 @@ class Hits(NamedTuple):
     def missing(self) -> tuple[int, ...]:
         """The shards that did not answer; empty except in a `PartialHits`."""
         return ()
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` with one row for each item found: query, rank, key and distance."""
+        return _library("pandas").DataFrame(self._columns())
+
+    def to_polars(self) -> Any:
+        """Return a ``polars.DataFrame`` with one row for each item found: query, rank, key and distance."""
+        return _library("polars").DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        single = isinstance(self.keys, np.ndarray) and self.keys.ndim == 1
+        keys, distances = ([self.keys], [self.distances]) if single else (self.keys, self.distances)
+        return {
+            "query": [query for query, row in enumerate(keys) for _ in row],
+            "rank": [rank for row in keys for rank in range(len(row))],
+            "key": [key for row in keys for key in np.asarray(row).tolist()],
+            "distance": [distance for row in distances for distance in np.asarray(row).tolist()],
+        }
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise NotReady(f"A data frame needs {name}: pip install 'mihash[frames]'.") from None
 
 
 class PartialHits(Hits):

@@ -255,7 +255,7 @@ def _keys(column: Any, kind: str) -> NDArray[Any]:
 
 def _pyarrow(what: str) -> Any:
     try:
-        import pyarrow.parquet  # type: ignore[import-untyped]
+        import pyarrow.parquet
     except ImportError:
         raise NotReady(f"{what} pyarrow: pip install 'mihash[arrow]'.") from None
     return pyarrow

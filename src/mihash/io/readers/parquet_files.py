@@ -39,8 +39,8 @@ class ParquetSource(ColumnSource):
 
     def __init__(self, path: Path, wanted: Columns) -> None:
         try:
-            import pyarrow  # type: ignore[import-untyped]
-            import pyarrow.parquet  # type: ignore[import-untyped]
+            import pyarrow
+            import pyarrow.parquet
         except ImportError:
             raise NotReady(
                 f"{path} is a Parquet file; reading it needs pyarrow: pip install 'mihash[arrow]'."

@@ -1,0 +1,10 @@
+"""An index as a vector store of LangChain; ``pip install 'mihash[langchain]'``."""
+
+try:
+    import langchain_core  # noqa: F401
+except ImportError:
+    raise ImportError("mihash.io.adapters.langchain needs it: pip install 'mihash[langchain]'.") from None
+
+from .langchain_store import MIHashVectorStore
+
+__all__ = ["MIHashVectorStore"]

@@ -1,0 +1,11 @@
+"""An index as a vector store of LlamaIndex; ``pip install 'mihash[llama-index]'``."""
+
+try:
+    import llama_index.core  # noqa: F401
+except ImportError:
+    raise ImportError("mihash.io.adapters.llama_index needs it: pip install 'mihash[llama-index]'.") from None
+
+from .llama_store import LlamaVectorStore
+from .metadata_filters import where_of
+
+__all__ = ["LlamaVectorStore", "where_of"]
