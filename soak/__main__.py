@@ -5,7 +5,19 @@ import importlib
 import os
 import sys
 
-NAMES = ("crash", "flips", "power", "faults", "disk", "concurrency", "latency", "service", "hostile", "cluster")
+NAMES = (
+    "crash",
+    "flips",
+    "power",
+    "faults",
+    "disk",
+    "concurrency",
+    "latency",
+    "service",
+    "hostile",
+    "cluster",
+    "migration",
+)
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..records import Record
+from ..state import sync_folder
 from ..store.backends import holds_table
 from ..store.change import Change
 from ..store.generations import as_generation, generation_folder, generation_of, root_of
@@ -258,7 +259,10 @@ class Migration:
         new = self._new
         folder = new.folder
         new.close()
-        shutil.rmtree(folder)
+        gone = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(gone, ignore_errors=True)
+        folder.rename(gone)
+        shutil.rmtree(gone)
         self._index._beside = None
 
     # After the cut-over
@@ -376,6 +380,17 @@ def kept_generation(index: "OnlineIndex") -> int | None:
 def next_folder(index: "OnlineIndex") -> Path:
     """Return the folder of the generation after the one that answers."""
     return generation_folder(root_of(index.folder), generation_of(index.folder) + 1)
+
+
+def begin_beside(index: "OnlineIndex", **options: Any) -> "OnlineIndex":
+    """Make the index of the new vectors; a kill leaves all of it or none, as its folder gets its name last."""
+    folder = next_folder(index)
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    type(index).create(part, **options).close()
+    part.rename(folder)
+    sync_folder(folder.parent)
+    return type(index).open(folder)
 
 
 def is_filling(index: "OnlineIndex") -> bool:

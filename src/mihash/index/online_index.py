@@ -29,7 +29,7 @@ from ..trigger import PriceUpdate, Trigger
 from .control import STORED
 from .index_items import IndexItems
 from .index_search import IndexSearch
-from .migration import Migration, is_filling, kept_generation, next_folder
+from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder
 from .options import Options, names_former
 from .stats import Stats, degenerate_codes
 
@@ -354,7 +354,7 @@ class OnlineIndex(IndexItems, IndexSearch):
             chosen = {**defaults, "dtype": self._table.setting("dtype")} | {
                 name: value for name, value in given.items() if value is not None
             }
-            self._beside = type(self).create(next_folder(self), **chosen)
+            self._beside = begin_beside(self, **chosen)
             return Migration(self, self._beside)
 
     @property
