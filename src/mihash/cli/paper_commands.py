@@ -11,6 +11,7 @@ from .output import say, table
 from .program import command
 
 _PANEL = "The paper"
+_DRIFT = "drift"
 
 Scale = Annotated[str, typer.Option(help="smoke (included digits), small (generated) or full (--data).")]
 Data = Annotated[Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")]
@@ -105,6 +106,8 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report.
 
+    'drift' runs streams that change instead, at the scales smoke and full (docs/drift.md).
+
     After an interruption, run the same command: it continues with the results that are missing.
     """
     from rich.markup import escape
@@ -120,7 +123,12 @@ def reproduce(
 
     chosen = definition_names() if everything else names or []
     if not chosen:
-        raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}.")
+        raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}, {_DRIFT}.")
+    if _DRIFT in chosen:
+        if chosen != [_DRIFT]:
+            raise InvalidInput(f"{_DRIFT} is a benchmark of its own: run it without other experiments.")
+        _reproduce_drift(dataset or [], scale, data, results, processes)
+        return
     definitions = [replace(load_definition(name), data=data) for name in chosen]
     if dataset:
         definitions = [definition.on(dataset) for definition in definitions]
@@ -146,6 +154,32 @@ def reproduce(
     page, text = make_report(definitions, results, scale)
     n_jobs = sum(len(each.jobs) for each in tasks)
     say(f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}")
+
+
+def _reproduce_drift(only: list[str], scale: str, data: Path | None, results: Path, processes: int) -> None:
+    """Run the drift benchmark, and write its report."""
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from ..paper.drawing import require_matplotlib
+    from ..paper.drift_benchmark import drift_jobs, run_drift
+    from ..paper.drift_report import write_drift_report
+    from ..paper.results import check_results_folder
+
+    require_matplotlib()
+    jobs = drift_jobs(scale, data, only)
+    check_results_folder(results)
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns) as bar:
+        task = bar.add_task("", total=None)
+        n = run_drift(
+            jobs,
+            results,
+            processes,
+            lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
+        )
+    page, pictures = write_drift_report(jobs, results, scale)
+    say(f"{n} streams were run; the report is {page}, with {len(pictures)} pictures beside it.")
 
 
 @command(

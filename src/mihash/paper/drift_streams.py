@@ -84,16 +84,19 @@ def _order(n: int, length: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.concatenate(turns)[:length]
 
 
-def _taken(dataset: Dataset, order: NDArray[np.int64], X: Matrix | None = None) -> tuple[Matrix, Any]:
-    """Return normalised rows and labels in an order; X in place of the features of the data set."""
-    rows = (dataset.X if X is None else X)[order].astype(np.float64)
+def _taken(dataset: Dataset, order: NDArray[np.int64]) -> tuple[Matrix, Any]:
+    """Return normalised rows and labels in an order."""
+    y = None if dataset.y is None else dataset.y[order]
+    return _normalized(dataset.X[order], unit=y is not None), y
+
+
+def _normalized(X: Matrix, unit: bool) -> Matrix:
+    """Return rows centred by the first ones, and of unit length or with a mean square length of 1."""
+    rows = X.astype(np.float64)
     rows -= rows[:N_FIRST].mean(axis=0)
-    lengths = np.linalg.norm(rows, axis=1)
-    if dataset.y is None:
-        rows /= np.sqrt(np.mean(lengths[:N_FIRST] ** 2))
-    else:
-        rows /= np.maximum(lengths, 1e-12)[:, None]
-    return rows.astype(np.float32), None if dataset.y is None else dataset.y[order]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows /= np.maximum(lengths, 1e-12) if unit else np.sqrt(np.mean(lengths[:N_FIRST] ** 2))
+    return rows.astype(np.float32)
 
 
 def _none(dataset: Dataset, length: int, rng: np.random.Generator) -> Stream:
@@ -203,7 +206,7 @@ def _turn(dataset: Dataset, length: int, rng: np.random.Generator) -> Stream:
     half = length // 2
     images = dataset.X[order].reshape(length, side, side)
     images[half:] = np.rot90(images[half:], axes=(1, 2))
-    X, _ = _taken(dataset, np.arange(length), images.reshape(length, -1))
+    X = _normalized(images.reshape(length, -1), unit=dataset.y is not None)
     return Stream("turn", X, None if dataset.y is None else dataset.y[order], (half,))
 
 
