@@ -125,6 +125,7 @@ def export(
         str,
         typer.Option(help="The ids of a FAISS index: 'keys', which must be numbers, or 'rows', numbered from 0."),
     ] = "keys",
+    ray: Ray = None,
 ) -> None:
     """Write keys, codes and the mapping to a Parquet file, or the codes to a FAISS index (docs/export.md)."""
     from .. import validation
@@ -135,7 +136,7 @@ def export(
     validation.choice("--format", chosen, ("parquet", "faiss"))
     if chosen == "faiss" and (metadata or vectors):
         raise InvalidInput("A FAISS index holds codes only: leave --metadata and --vectors out, or write Parquet.")
-    with open_index(path, read_only=True) as index:
+    with open_index(path, True, ray) as index:
         if chosen == "parquet":
             n = to_parquet(index, destination, metadata=metadata, vectors=vectors)
         else:

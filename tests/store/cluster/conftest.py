@@ -40,6 +40,7 @@ def nodes():
     import ray
 
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_AUTH_MODE"] = "disabled"  # otherwise a token file in the home folder decides
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # some versions warn where it is not said
     try:
         made = Nodes()

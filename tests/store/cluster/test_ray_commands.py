@@ -65,6 +65,11 @@ def test_an_index_on_ray_from_the_command_line_and_over_http(tmp_path, nodes, pl
         assert [each["version"] for each in seen["shards"]] == [seen["version"]] * 2
         assert "restarts" in run("stats", index)
         assert json.loads(run("get", index, 7, "--json"))["key"] == 7
+    run("export", index, tmp_path / "codes.parquet", "--vectors")
+    saved = mihash.export.read_parquet(tmp_path / "codes.parquet")
+    assert sorted(saved.keys.tolist()) == list(range(400))
+    assert saved.version == seen["version"]
+    assert np.array_equal(saved.codes, saved.mapping.encode(X[saved.keys]))
 
 
 def test_files_are_encoded_where_they_are_and_once(tmp_path, nodes):

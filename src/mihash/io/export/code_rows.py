@@ -1,7 +1,8 @@
 """What is exported: keys and codes of one version of an index, a batch at a time, without deleted items.
 
 An index is opened a second time, read-only, and read inside one transaction. So an export holds one version as it
-was at one moment, even if others search or write meanwhile. Only codes and one batch of the rest are in memory.
+was at one moment, even if others search or write meanwhile. Only codes and one batch of the rest are in memory. An
+index on Ray is read through its shards instead.
 """
 
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from ...mapping import HashMapping
 from ...store.edition import Edition
 from ...store.keys import as_keys, key_array
 from ...store.memory import MemoryTable
+from ...store.metadata import encode_metadata
 from ...store.sqlite.items import keys_of, texts_of
 from ...store.sqlite.segments import Segments
 from ...store.sqlite.sqlite_table import SQLiteTable
@@ -128,6 +130,9 @@ def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> 
         empty = source.version is None if isinstance(source, OnlineIndex) else source.mapping is None
         if empty:
             raise NotReady("There are no codes to export: add vectors first.")
+        if isinstance(source, OnlineIndex) and not isinstance(source._table, SQLiteTable):
+            yield _spread(source, metadata, vectors)
+            return
         with _stored(folder, metadata, vectors) as rows:
             yield rows
         return
@@ -158,6 +163,32 @@ def _held(held: Codes, X: NDArray[np.float32] | None) -> Rows:
     if kind == MIXED and all(isinstance(key, str) for key in held.keys):
         kind = STRINGS
     return Rows(held.n_bits, held.mapping, held.version, kind, n_features, False, batches)
+
+
+def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
+    """Return what the shards of an index hold, read from them a batch at a time and encoded here.
+
+    The items are those of this moment. One that is deleted while it is read is an error.
+    """
+    version = index.version
+    if version is None:
+        raise NotReady("There are no codes to export: add vectors first.")
+    mapping, keys = index._table.mapping_of(version), index.keys()
+    texts = sum(isinstance(key, str) for key in keys)
+    kind = INTEGERS if not texts else STRINGS if texts == len(keys) else MIXED
+
+    def batches() -> Iterator[Batch]:
+        size = _batch_rows(mapping.n_features)
+        for start in range(0, len(keys), size):
+            items = index.get(keys[start : start + size])
+            X = np.stack([item.vector for item in items]).astype(np.float32, copy=False)
+            found = [None if item.metadata is None else encode_metadata(item.metadata) for item in items]
+            names = key_array([item.key for item in items])
+            yield Batch(names, mapping.encode(X), found if metadata else None, X if vectors else None)
+
+    return Rows(
+        mapping.n_bits, mapping, version, kind, mapping.n_features if vectors else None, metadata, batches()
+    )
 
 
 @contextmanager

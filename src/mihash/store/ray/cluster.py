@@ -71,8 +71,22 @@ def _join(address: str | None) -> None:
         )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise StoreError(
-            f"There is no Ray cluster at {address or 'auto'} ({error}). Start one with `ray start --head`."
+            f"There is no Ray cluster at {address or 'auto'}, or it has refused this process ({error}). Start one "
+            f"with `ray start --head`. {_token_advice()}"
         ) from error
+
+
+def _token_advice() -> str:
+    """Return what to do about a token: Ray asks for one, and does not say so, once ~/.ray/auth_token exists."""
+    if os.environ.get("RAY_AUTH_MODE", "").lower() == "token":
+        return (
+            "RAY_AUTH_MODE is token: check that RAY_AUTH_TOKEN, the file that RAY_AUTH_TOKEN_PATH names, or "
+            "~/.ray/auth_token holds the token of the cluster."
+        )
+    return (
+        "If it runs with a token, set RAY_AUTH_MODE=token in this process too; `ray start` uses one by itself "
+        "where ~/.ray/auth_token exists."
+    )
 
 
 def _check_reachable(address: str) -> None:
