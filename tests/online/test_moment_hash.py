@@ -6,6 +6,7 @@ import pytest
 import mihash
 import oracles_moment as oracles
 from checks import clusters
+from mihash.errors import InvalidInput
 from mihash.online import MomentHash
 from mihash.online.information_step import information_step
 from mihash.online.moment_basis import Basis, factor, principal_directions
@@ -46,6 +47,16 @@ def test_moments_are_those_of_plain_loops(memory):
     assert np.allclose(moments.mean, mean, atol=1e-6)
     assert np.allclose(moments.covariance(), C, atol=1e-5)
     assert np.allclose(moments.cross(), A, atol=1e-5)
+
+
+def test_the_memory_grows_with_the_classes():
+    X = np.ones((100, 2), dtype=np.float32)
+    moments = Moments(2, 200, per_class=150)
+    assert moments.memory == 200
+    moments = moments.after(X, indicators(np.arange(100) % 3, 3))
+    assert moments.memory == 450
+    assert moments.after(X).n == pytest.approx(100 + 100 * np.exp(-100 / 450), rel=1e-6)
+    assert Moments(2, None, per_class=150).memory is None
 
 
 def test_moments_about_a_large_mean_lose_no_precision():
@@ -219,6 +230,13 @@ def test_degenerate_streams_are_learned_from_without_error(kind, labels):
     mapping = learned(MomentHash(12), X, y if labels else None)
     assert np.isfinite(mapping.arrays()["weights"]).all()
     assert len(mapping.encode(X)) == 600
+
+
+@pytest.mark.parametrize("memory", ["never", 99, True])
+def test_a_memory_is_a_number_or_auto(memory):
+    with pytest.raises(InvalidInput, match="`memory` must be"):
+        MomentHash(8, memory=memory)
+    assert [MomentHash(8, memory=value).memory for value in (None, "auto", 300)] == [None, "auto", 300]
 
 
 def test_classes_may_come_and_vanish():

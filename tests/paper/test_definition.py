@@ -30,7 +30,17 @@ def test_every_definition_is_read_and_its_jobs_have_paths_of_their_own(name):
 
 
 def test_every_table_and_figure_is_there():
-    expected = {"figure3", "figure4", "figure5", "figure6", "figure7", "figure8", "reservoir", "table3-wide"}
+    expected = {
+        "figure3",
+        "figure4",
+        "figure5",
+        "figure6",
+        "figure7",
+        "figure8",
+        "reservoir",
+        "table3-wide",
+        "learners",
+    }
     expected |= {"table1-setting2"}
     assert set(definition_names()) == expected | {f"table{number}" for number in range(1, 10)}
 

@@ -70,7 +70,7 @@ def picture(tmp_path_factory):
     return once
 
 
-@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5", "figure6", "table4", "reservoir"])
+@pytest.mark.parametrize("name", ["figure3", "figure4", "figure5", "figure6", "table4", "reservoir", "learners"])
 def test_every_figure_has_its_title_and_no_date(name, picture):
     _, texts, source = picture(name)
     assert load_definition(name).title in texts
@@ -137,6 +137,12 @@ def test_few_thetas(thetas, expected, tmp_path):
 def test_reservoirs_are_shares_of_the_stream(picture):
     _, texts, _ = picture("reservoir")
     assert {"5%", "10%", "table updates", "trigger", "fixed rate"} <= set(texts)
+
+
+def test_learners_are_drawn_by_code_length(picture):
+    _, texts, _ = picture("learners")
+    assert {"8", "32", "bits", "mAP at the end", "mAP@1000 at the end", "MomentHash", "HMOH"} <= set(texts)
+    assert "128" not in texts  # which is not run at this scale
 
 
 def test_correlations_and_distributions_say_their_numbers(picture):

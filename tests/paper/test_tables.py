@@ -60,6 +60,31 @@ def test_intervals(tmp_path):
     )
 
 
+def test_learners(tmp_path):
+    definition = define("learners", methods=("lsh", "momenthash"), bits=(8, 16), thetas=())
+    write(
+        tmp_path,
+        definition,
+        lambda run: {
+            "examples": [0, 100, 2000],
+            "precisions": [0.1, 0.2 + 0.1 * run.trial, 0.9],
+            "final": 0.9,
+            "area": run.n_bits / 100,
+            "times": {"learning_s": 0.02 + 0.02 * run.trial, "deciding_s": 0},
+        },
+    )
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns == ("bits", "method", "final mAP", "AUC", "early", "us per example")
+    assert table.rows[0] == ("8", "LSH", "0.900", "0.080", "0.250", "15.0")
+    assert [row[:2] for row in table.rows] == [
+        ("8", "LSH"),
+        ("16", "LSH"),
+        ("8", "MomentHash"),
+        ("16", "MomentHash"),
+    ]
+    assert any('"early" is mAP after a twentieth' in note for note in table.notes)
+
+
 def test_an_interval_below_a_batch_is_left_out(tmp_path):
     definition = define("intervals", methods=("okh", "sketchhash"), intervals=(0.1, 1.0))
     write(

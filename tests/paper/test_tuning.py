@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mihash.errors import InvalidInput, UnknownName
@@ -39,6 +40,12 @@ def test_another_seed_is_another_search_in_a_folder_of_its_own(tmp_path):
     assert other.path == tmp_path / "seed-1/smoke/tuning/cifar10-hcoh-8.toml"
     assert json.loads(other.path.with_suffix(".json").read_text())["seed"] == 1
     assert first.scores != other.scores
+
+
+def test_grids_have_one_budget():
+    sizes = {method: np.prod([len(values) for values in grid.values()]) for method, grid in GRIDS.items()}
+    for method in ("mihash", "momenthash", "hcoh", "hmoh", "osh"):
+        assert 8 <= sizes[method] <= 9
 
 
 def test_grids_are_those_of_the_methods():

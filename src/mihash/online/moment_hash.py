@@ -25,6 +25,8 @@ from .planes import Planes
 
 Matrix = NDArray[np.float32]
 
+_AUTO = "auto"
+_MEMORY, _MEMORY_PER_CLASS = 20_000, 500  # examples
 _FIRST_REFRESH = 100  # examples; then 200, 400, 800, 1600, and so on by the schedule
 _EVERY = 1000  # examples between refreshes later
 _GROWN = 10  # a class refreshes the basis when it has twice its examples and so many more
@@ -36,8 +38,8 @@ _PAIRS = 62_500
 _ANCHORS = 100
 _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
-_LATER_BLOCKS = 5  # and then, information steps are taken on every so many-th block
-_SETTLED, _SETTLED_PER_CLASS, _SETTLED_BLOCKS = 20_000, 1000, 2  # with labels, the same after so many examples
+_SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
+_LATER_BLOCKS, _LATER_BLOCKS_UNLABELLED = 2, 5  # on every so many-th
 _NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
 _MOST_CLASSES = 512
 _TINY = 1e-12
@@ -69,8 +71,8 @@ class MomentHash(OnlineLearner):
     n_bits
         The code length b.
     memory
-        With labels, after how many examples an old one counts 1/e in the moments; None for ever. Without labels
-        nothing is forgotten.
+        With labels, after how many examples an old one counts 1/e in the moments; None for ever. ``"auto"`` is
+        20,000, or 500 for each class if that is more. Without labels nothing is forgotten.
     rate
         The step size of M, times the root of a tenth of the classes; None for 4 with labels and 0 without.
     correction
@@ -100,13 +102,13 @@ class MomentHash(OnlineLearner):
         self,
         n_bits: int = 32,
         *,
-        memory: float | None = 20_000,
+        memory: float | str | None = "auto",
         rate: float | None = None,
         correction: float | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(n_bits, seed)
-        self.memory = None if memory is None else validation.number("memory", memory, minimum=100)
+        self.memory = memory if memory in (None, _AUTO) else validation.number("memory", memory, minimum=100)
         self.rate = None if rate is None else validation.number("rate", rate, minimum=0)
         self.correction = None if correction is None else validation.number("correction", correction, minimum=0)
 
@@ -143,7 +145,7 @@ class MomentHash(OnlineLearner):
         """Take information steps on the block, then let it enter the moments; refresh the basis when due."""
         if self._moments is None:
             self._labelled = y is not None
-            self._moments = Moments(X.shape[1], self.memory if self._labelled else None)
+            self._moments = self._no_moments()
         Y = self._indicators(y)
         if (
             self._basis is not None
@@ -174,12 +176,18 @@ class MomentHash(OnlineLearner):
         if self._planes is not None:
             self._planes = self._planes._replace(k=0)
 
+    def _no_moments(self) -> Moments:
+        if not self._labelled or self.memory is None:
+            return Moments(self._dimension, None)
+        if self.memory == _AUTO:
+            return Moments(self._dimension, _MEMORY, _MEMORY_PER_CLASS)
+        return Moments(self._dimension, float(self.memory))
+
     def _takes_steps(self) -> bool:
         """Tell whether to take information steps on this block; on fewer ones when little is left to learn."""
-        until, every = _START, _LATER_BLOCKS
-        if self._labelled and self._moments is not None:
-            until, every = max(_SETTLED, _SETTLED_PER_CLASS * self._moments.n_classes), _SETTLED_BLOCKS
-        return self._since <= until or self._blocks % every == 0
+        n_classes = 0 if self._moments is None else self._moments.n_classes
+        every = _LATER_BLOCKS if self._labelled else _LATER_BLOCKS_UNLABELLED
+        return self._since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or self._blocks % every == 0
 
     def _every(self) -> int:
         """Return how many examples pass until the next refresh: a share of those in the moments."""
@@ -243,7 +251,7 @@ class MomentHash(OnlineLearner):
             rate=kind.rate * float(np.sqrt(max(1.0, basis.B.shape[1] / 10))),
             correction=kind.correction,
             every=_CORRECTION_STEPS if self._labelled else 1,
-            least_weight=4 * self.block_size / self.memory if self._labelled and self.memory else 0.0,
+            least_weight=4 * self.block_size / (self._moments.memory or np.inf),
         )
 
     def _drawn(self, reservoir: Reservoir, number: int) -> NDArray[np.int64]:
@@ -331,7 +339,7 @@ class MomentHash(OnlineLearner):
         self._labelled = learned["labelled"]
         self._moments = None
         if learned["moments"] is not None:
-            self._moments = Moments(self._dimension, self.memory if self._labelled else None)
+            self._moments = self._no_moments()
             self._moments.restore(learned["moments"])
         self._columns = {label: column for column, label in enumerate(learned["classes"].tolist())}
         self._basis = None if learned["basis"] is None else Basis(**learned["basis"])

@@ -30,6 +30,8 @@ class Moments:
         The dimension d.
     memory
         A row's weight falls to 1/e after this many rows; None: never.
+    per_class
+        The same after so many rows for each class that was seen, if that is more.
 
     Examples
     --------
@@ -39,8 +41,8 @@ class Moments:
     ([2.0, 0.0], [[1.0, 0.0], [0.0, 0.0]], [[-0.5, 0.5], [0.0, 0.0]])
     """
 
-    def __init__(self, n_features: int, memory: float | None) -> None:
-        self.memory = memory
+    def __init__(self, n_features: int, memory: float | None, per_class: float = 0.0) -> None:
+        self._memory, self._per_class = memory, per_class
         self.n = 0.0
         self.counts: Vector = np.zeros(0)
         self._centre: Matrix | None = None
@@ -57,6 +59,11 @@ class Moments:
         return len(self.counts)
 
     @property
+    def memory(self) -> float | None:
+        """After how many rows the weight of one falls to 1/e."""
+        return None if self._memory is None else max(self._memory, self._per_class * self.n_classes)
+
+    @property
     def mean(self) -> Vector:
         """The mean of the rows (d,)."""
         assert self._centre is not None
@@ -65,11 +72,12 @@ class Moments:
 
     def after(self, X: Matrix, Y: Matrix | None = None) -> Self:
         """Return the moments after a block of rows, with the classes of each where there are any."""
-        kept = np.float32(1.0 if self.memory is None else np.exp(-len(X) / self.memory))
+        memory = self.memory
+        kept = np.float32(1.0 if memory is None else np.exp(-len(X) / memory))
         centre = np.median(X, axis=0).astype(np.float32) if self._centre is None else self._centre
         Z, lengths = self.shortened(X - centre)
         found = type(self).__new__(type(self))
-        found.memory = self.memory
+        found._memory, found._per_class = self._memory, self._per_class
         found._centre = centre
         found.n = self.n * float(kept) + len(X)
         found._sum = self._sum * float(kept) + Z.sum(axis=0, dtype=np.float64)

@@ -23,7 +23,7 @@ from .sources import DATASETS, IMAGES, Source, check_dataset, find_source, is_fi
 
 DEFINITIONS = PARAMETERS.parent
 _DRAWS = {
-    "online": ("curves", "thetas", "intervals", "times", "reservoirs"),
+    "online": ("curves", "thetas", "intervals", "times", "reservoirs", "learners"),
     "correlation": ("correlation",),
     "distributions": ("distributions",),
     "batch": ("lengths", "training"),
@@ -33,7 +33,7 @@ _OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs")
 _OF_FITS = ("n_features", "once", "scales")
 _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
-    "online": _OF_FITS,
+    "online": ("n_features", "once"),
     "correlation": ("methods", *_OF_RUNS),
     "distributions": _OF_RUNS,
     "batch": _OF_TRIGGERS,
@@ -60,8 +60,8 @@ class Definition:
         stream; ``"images"``: networks trained end to end.
     draws
         What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
-        ``"correlation"``, ``"distributions"``, ``"lengths"`` (mAP by code length), ``"training"`` (its time) or
-        ``"end-to-end"``.
+        ``"learners"`` and ``"lengths"`` (mAP by code length), ``"correlation"``, ``"distributions"``,
+        ``"training"`` (its time) or ``"end-to-end"``.
     datasets, methods, bits
         What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
         three, or the path of a file, which is used whole at every scale.

@@ -96,10 +96,10 @@ def draw_figure(definition: Definition, results: Path, scale: str) -> tuple[Path
     draw = _DRAWINGS.get(definition.draws)
     if draw is None:
         return ()
-    if definition.kind == "online" and not definition.thetas:
+    if definition.kind == "online" and not definition.thetas and definition.draws != "learners":
         raise InvalidInput(f"`thetas` of {definition.name} must not be empty; give at least one to draw.")
     with matplotlib.rc_context(_STYLE):
-        figure = draw(definition, results, scale)
+        figure = draw(definition.at(scale), results, scale)
         return _save(figure, results / scale / "figures" / definition.name)
 
 
@@ -270,6 +270,26 @@ def _draw_methods(definition: Definition, trials: Trials) -> Figure:
     return figure
 
 
+def _draw_learners(definition: Definition, results: Path, scale: str) -> Figure:
+    """Draw mAP at the end of the stream against the code length, a panel for each data set."""
+    trials = _trials(definition, results, scale)
+    names, bits = _names(definition), definition.bits
+    figure, grid = _figure(definition.title, 1, len(names), 3.6)
+    for axes, name in zip(grid[0], names, strict=True):
+        for method in definition.methods:
+            found = [each for n_bits in bits for each in _of(trials, name, n_bits, method).values()]
+            if found:
+                values = [_mean(each, "final") for each in found]
+                axes.plot(bits, values, "o-", color=COLORS[method], lw=1.6, ms=4)
+                axes.set_title(_place(name, found[0][0]))
+                axes.set_ylabel(f"{_precision(found[0][0])} at the end")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(bits, [str(n_bits) for n_bits in bits])
+        axes.set_xlabel("bits")
+    _legend(figure, _method_marks(definition.methods))
+    return figure
+
+
 def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
     """Tables 4-6: how many updates a larger theta saves, and what that costs, a panel for each method."""
     trials = _trials(definition, results, scale, "thetas")
@@ -417,6 +437,7 @@ _DRAWINGS: dict[str, Callable[[Definition, Path, str], Figure]] = {
     "curves": _draw_curves,
     "thetas": _draw_thetas,
     "reservoirs": _draw_reservoirs,
+    "learners": _draw_learners,
     "correlation": _draw_correlation,
     "distributions": _draw_distributions,
 }

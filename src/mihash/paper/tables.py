@@ -13,6 +13,7 @@ from .checks.judgement import whole_batches
 from .definition import Definition
 from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
 from .jobs import Job
+from .learner_rows import learner_rows
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
 from .published import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
 
@@ -51,8 +52,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     Parameters
     ----------
     definition
-        One that draws curves (the table sums them up), thetas, intervals, times or reservoirs; batch methods;
-        or networks.
+        One that draws curves (the table sums them up), thetas, intervals, times, reservoirs or learners; batch
+        methods; or networks.
     results
         The folder of results.
     scale
@@ -181,6 +182,7 @@ _STREAM_ROWS: dict[str, Callable[[Found], Made]] = {
     "intervals": _intervals,
     "times": _times,
     "reservoirs": _reservoirs,
+    "learners": learner_rows,
 }
 _FIT_ROWS: dict[str, Callable[[Found], Iterable[Row]]] = {
     "lengths": lengths,
@@ -190,6 +192,10 @@ _FIT_ROWS: dict[str, Callable[[Found], Iterable[Row]]] = {
 _COMPUTED = "The paper's ratios, and its changes of AUC over intervals, are computed here from what it prints."
 _PAPER_NOTES = {"thetas": (_COMPUTED,), "intervals": (_COMPUTED,)}
 _NOTES = {
+    "learners": (
+        '"early" is mAP after a twentieth of the stream, "us per example" the CPU time of learning and of the '
+        "reservoir.",
+    ),
     "times": (
         "Seconds of CPU. The reservoir is part of learning here, and of what the trigger adds in the paper.",
     ),

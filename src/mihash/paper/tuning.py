@@ -27,14 +27,15 @@ Grid = Mapping[str, Sequence[Any]]
 Progress = Callable[[int, int, str], None]
 
 N_CHECKPOINTS = 10
-GRIDS: dict[str, Grid] = {
+GRIDS: dict[str, Grid] = {  # about nine settings for each method: one budget
     "mihash": {"learning_rate": (0.3, 1.0, 3.0), "scale": (10.0, 20.0, 30.0)},
     "okh": {"C": (1e-5, 1e-4, 1e-3, 1e-2), "alpha": (0.3, 0.7, 0.9)},
-    "osh": {"eta": (0.03, 0.1, 0.3), "loss": ("exponential", "hinge")},
+    "osh": {"eta": (0.03, 0.1, 0.3, 1.0), "loss": ("exponential", "hinge")},
     "adapthash": {"alpha": (0.1, 0.7, 0.9), "lambda_": (0.01, 0.1), "eta": (0.001, 0.1, 0.3)},
     "sketchhash": {"sketch_size": (100, 200)},
-    "hcoh": {"eta": (0.05, 0.1, 0.2)},
-    "hmoh": {"lr": (0.1, 1.0)},
+    "hcoh": {"eta": (0.01, 0.03, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)},
+    "hmoh": {"lr": (0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.0, 3.0, 10.0)},
+    "momenthash": {"rate": (2.0, 4.0, 8.0), "correction": (0.03, 0.1, 0.3)},
 }
 
 
