@@ -141,6 +141,7 @@ def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
 
 def test_a_decision_tells_its_reason_to_the_pointer_and_to_the_keyboard(visit: Any) -> None:
     page = _live(visit())
+    page.locator("#quality-chart").scroll_into_view_if_needed()
     box = page.locator("#quality-chart").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 100)
     assert re.search(r"(Rehash|Keep): .*(a rehash costs|mapping|examples)", _text(page, "#quality-chart .tip"))
@@ -188,6 +189,94 @@ def test_a_search_by_key_and_by_vector(visit: Any, service: str) -> None:
     page.fill("#query", "[1, 2")
     page.keyboard.press("Enter")
     assert "neither" in _text(page, "#search-note")
+
+
+def test_a_search_with_a_filter_and_rescoring(visit: Any) -> None:
+    page = _live(visit())
+    page.fill("#query", "0")
+    page.fill("#k", "3")
+    page.fill("#where", '{"digit": 7}')
+    page.fill("#rescore", "50")
+    page.click("#search button")
+    page.wait_for_selector("#results li:nth-child(3)")
+    assert re.fullmatch(r"(7 )*7", " ".join(page.locator("#results dd").all_inner_texts()[::2]))
+    assert "distances are Euclidean" in _text(page, "#search-note")
+    page.fill("#rescore", "0")
+    page.fill("#where", '{"digit": 70}')
+    page.click("#search button")
+    sync_api.expect(page.locator("#search-note")).to_have_text("No item matches.", timeout=PATIENCE_MS)
+    page.fill("#where", "digit = 7")
+    page.click("#search button")
+    assert "must be JSON" in _text(page, "#search-note")
+
+
+def test_one_sentence_says_how_things_are(visit: Any) -> None:
+    page = _live(visit())
+    assert re.match(r"(Up to date; |Computing all codes again; )", _text(page, "#state"))
+    told = page.evaluate("""async () => {
+      const { summary } = await import("/page/summary.js");
+      const base = {kind: "trigger", seen: 900, accepted: false, current: 0.502, snapshot: 0.5};
+      const decision = (more) => ({...base, ...more});
+      const stats = {version: 3, items: 5};
+      return [
+        {stats: null, decisions: []},
+        {stats: {...stats, version: null}, decisions: []},
+        {stats, decisions: []},
+        {stats: {...stats, recall: 0.951}, decisions: [decision()]},
+        {stats, decisions: [decision({kind: "alarm"}), decision({accepted: true})]},
+        {stats, decisions: [decision({current: 0.4})]},
+        {stats: {...stats, paused: true}, decisions: [decision()]},
+        {stats: {...stats, rehashing: true}, decisions: [decision()]},
+      ].map(summary);
+    }""")
+    assert told == [
+        "Waiting for the index.",
+        "The index is empty. Add rows to begin.",
+        "Up to date; the first check comes with more rows.",
+        "Up to date; the next rehash would bring 0.4 %. A search finds 95 % of the true nearest ten.",
+        "Up to date; a rehash would bring nothing. The stream changed after 900 examples.",
+        "Up to date; a rehash would bring nothing.",
+        "Rebuilding is paused; version 3 answers.",
+        "Computing all codes again; version 3 answers meanwhile.",
+    ]
+
+
+def test_marks_of_the_quality_chart_are_measurements(visit: Any) -> None:
+    page = _live(visit())
+    marks = "[...document.querySelectorAll('#quality-chart g circle:is(.yes, .no)')]"
+    heights = page.evaluate(f"{marks}.map((each) => +each.getAttribute('cy'))")
+    base = page.evaluate("+document.querySelector('#quality-chart .base').getAttribute('y1')")
+    assert heights
+    assert max(heights) < base
+
+
+@pytest.mark.parametrize(
+    ("path", "scheme", "width"), [("", "light", 1280), ("", "dark", 390), ("docs", "light", 1280)]
+)
+def test_axe_finds_nothing(visit: Any, service: str, path: str, scheme: str, width: int) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    page = visit(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    if path:
+        page.goto(service + path)
+        page.wait_for_selector("article")
+    else:
+        _live(page)
+        page.fill("#query", "0")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#results li")
+    found = axe.Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+
+
+def test_a_route_can_be_tried_in_the_reference(visit: Any, service: str) -> None:
+    page = visit()
+    page.goto(service + "docs")
+    article = page.locator("article", has=page.locator("h3", has_text="POST/v1/search"))
+    article.locator("summary", has_text="Try it").click()
+    article.locator("textarea").fill('{"key": 0, "k": 2}')
+    article.locator("form button").click()
+    sync_api.expect(article.locator("form pre")).to_contain_text("200", timeout=PATIENCE_MS)
+    assert '"results"' in article.locator("form pre").inner_text()
 
 
 SHOWN = {
@@ -246,15 +335,27 @@ def test_everything_by_keyboard(visit: Any) -> None:
     page = _live(visit())
     focused = "(({id, value, textContent}) => id || value || textContent.trim())(document.activeElement)"
     reached = []
-    for _ in range(20):
+    for _ in range(25):
         page.keyboard.press("Tab")
         reached.append(page.evaluate(focused))
         ring = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert ring != "none" or reached[-1] == "all", reached  # the ring of a radio is on its label
-        if reached[-1] == "query":
+        if reached[-1] == "version":
             break
-    order = ["Skip to search", "theme", "all", "quality-chart", "updates-chart", "version", "query"]
+    order = [
+        "Skip to search",
+        "theme",
+        "query",
+        "k",
+        "where",
+        "rescore",
+        "all",
+        "quality-chart",
+        "updates-chart",
+        "version",
+    ]
     assert [each for each in reached if each in order] == order
+    page.focus("#query")
     page.keyboard.type("0")
     page.keyboard.press("Enter")
     page.wait_for_selector("#results li")
@@ -276,7 +377,9 @@ def test_light_and_dark(visit: Any) -> None:
     shade = "getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/g).map(Number)[0]"
     assert page.evaluate(shade) < 60
     assert page.get_attribute("#theme", "aria-pressed") == "true"
+    assert _text(page, "#theme") == "Light"
     page.click("#theme")
+    assert _text(page, "#theme") == "Dark"
     assert page.evaluate(shade) > 200
     page.reload()
     assert page.evaluate(shade) > 200

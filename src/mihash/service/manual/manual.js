@@ -2,6 +2,8 @@
 
 const api = await (await fetch("openapi.json")).json();
 
+const LONGEST = 4000; // characters of a response that are shown
+
 function make(name, about = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(about)) node.setAttribute(key, value);
@@ -66,6 +68,40 @@ function call(method, path, operation) {
   return parts.join(" ");
 }
 
+// A form that sends the request from here; the token is the one that the dashboard asked for.
+function trial(method, path, operation) {
+  if (path.endsWith("/events")) return null; // it never ends
+  const id = (name) => `${operation.operationId}-${name}`;
+  const field = (name, value, kind = "input") => {
+    const made = make(kind, { id: id(name), spellcheck: "false" });
+    made.value = value;
+    return made;
+  };
+  const where = field("path", path.slice(1).replace("{key}", "17").replace("{version}", "current"));
+  const json = operation.requestBody?.content?.["application/json"];
+  const body = json ? field("body", JSON.stringify(example(json.schema)), "textarea") : null;
+  const answer = make("pre", { tabindex: "0", hidden: "" });
+  answer.setAttribute("role", "status");
+  const form = make("form", {},
+    make("label", { for: where.id }, "Path and query string"), where,
+    body ? make("label", { for: body.id }, "Body") : null, body,
+    make("button", {}, method === "get" || method === "head" ? "Send" : "Send, which may change the index"), answer);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const token = sessionStorage.getItem("mihash-token");
+    const headers = { ...(body ? { "Content-Type": "application/json" } : {}), ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    answer.hidden = false;
+    try {
+      const response = await fetch(new URL(where.value, document.baseURI), { method: method.toUpperCase(), headers, body: body?.value });
+      const text = await response.text();
+      answer.textContent = `${response.status} ${response.statusText}\n${text.length > LONGEST ? text.slice(0, LONGEST) + "\u2026" : text}`;
+    } catch {
+      answer.textContent = "The service did not answer.";
+    }
+  });
+  return make("details", {}, make("summary", {}, "Try it"), form);
+}
+
 function responses(operation) {
   return table(Object.entries(operation.responses).map(([status, about]) => {
     const content = Object.entries(about.content ?? {})[0];
@@ -88,7 +124,8 @@ function shown(method, path, operation) {
     ])) : null,
     body ? make("h4", {}, `Body: ${Object.keys(body).join(", ")}`) : null,
     body?.["application/json"] ? fields(body["application/json"].schema) : null,
-    make("h4", {}, "Call"), make("pre", {}, make("code", {}, call(method, path, operation))),
+    make("h4", {}, "Call"), make("pre", { tabindex: "0" }, make("code", {}, call(method, path, operation))),
+    trial(method, path, operation),
     good?.schema?.$ref ? make("details", {}, make("summary", {}, `Response: ${typeName(good.schema)}`), fields(good.schema)) : null,
     make("details", {}, make("summary", {}, "All responses"), responses(operation)));
 }

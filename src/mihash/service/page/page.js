@@ -7,6 +7,7 @@ import * as numbers from "./numbers.js";
 import * as quality from "./quality.js";
 import * as search from "./search.js";
 import * as shards from "./shards.js";
+import { summary } from "./summary.js";
 import * as updates from "./updates.js";
 
 const state = { stats: null, decisions: [], versions: [] };
@@ -19,9 +20,14 @@ function redraw() {
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
+    tell(summary(state));
     for (const panel of [numbers, shards, quality, updates, search]) panel.draw(state);
     about();
   });
+}
+
+function tell(text) {
+  if (byId("state").textContent !== text) byId("state").textContent = text; // a screen reader repeats what is set again
 }
 
 function about() {
@@ -87,7 +93,10 @@ function theme() {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const label = () => byId("theme").setAttribute("aria-pressed", dark());
+  const label = () => {
+    byId("theme").setAttribute("aria-pressed", dark());
+    byId("theme").textContent = dark() ? "Light" : "Dark"; // what a click brings
+  };
   byId("theme").addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
     localStorage.setItem("mihash-theme", root.dataset.theme);

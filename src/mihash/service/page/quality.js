@@ -150,7 +150,7 @@ export function draw(state) {
     const x = chart.sx(alarm.seen);
     chart.root.append(element("line", { class: "alarm", x1: x, x2: x, y1: chart.sy(high + room), y2: chart.base }));
   }
-  chart.root.append(marks(shown.filter((each) => !isEvent(each)), place));
+  chart.root.append(marks(measuredShown, place)); // a mark at the base would read as a measurement
   cursor.moved(shown.map((decision) => {
     const [x, y] = place(decision);
     return { id: decision.number, x, y, get lines() { return describe(decision, state); } };

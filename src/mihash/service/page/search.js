@@ -8,9 +8,11 @@ import { read, whole, write } from "./exact.js";
 const IMAGE_NAME = /^(image|img|picture|photo|thumb(nail)?|icon|(image|img|thumbnail)_?ur[il])$/i;
 const IMAGE_FILE = /\.(png|jpe?g|gif|webp|avif|svg|bmp)$/i;
 const IMAGE_DATA = /^data:image\/(png|jpe?g|gif|webp|avif|bmp|svg\+xml)[;,]/i;
+const MEASURES = { margin: "Hamming, weighted by the margins of the query", euclidean: "Euclidean", cosine: "cosines" };
 const NUMBERS = /^[\s,;+\-.\deE]+$/;
 
 let n_bits = 64;
+let full = 32; // the distance of a full bar
 
 // A quoted text is a key, an integer is a key, several numbers are a vector, anything else is a key.
 export function parse(text) {
@@ -81,12 +83,28 @@ function hit(key, distance, metadata) {
     byId("search").requestSubmit();
   });
   const bar = html("span", { className: "bar" }, html("i"));
-  bar.firstChild.style.width = `${Math.min(100, (200 * distance) / n_bits)}%`;
+  bar.firstChild.style.width = `${Math.min(100, (100 * distance) / full || 0)}%`;
   const far = html("span", { className: "far" }, bar, html("span", { textContent: Number.isInteger(distance) ? `${distance}` : distance.toFixed(3) }));
   far.setAttribute("aria-label", `distance ${distance}`);
   const frame = html("span", { className: "thumb" });
   if (image) frame.append(picture(image));
   return html("li", { className: image ? "with-image" : "" }, frame, html("div", {}, html("div", { className: "hit" }, again, far), facts(metadata, image)));
+}
+
+// The filter and the number of candidates to rank again, where they are given.
+function options() {
+  const given = {};
+  const where = byId("where").value.trim();
+  if (where) {
+    try {
+      given.where = read(where);
+    } catch {
+      throw new Error('The filter must be JSON, such as {"year": {"$gte": 2000}}.');
+    }
+  }
+  const rescore = byId("rescore").value.trim();
+  if (rescore) given.rescore = Number(rescore);
+  return given;
 }
 
 async function ask(body) {
@@ -103,7 +121,7 @@ async function search(event) {
   const note = byId("search-note");
   let wanted;
   try {
-    wanted = parse(byId("query").value);
+    wanted = { ...parse(byId("query").value), ...options() };
   } catch (error) {
     note.textContent = error instanceof SyntaxError ? "This is neither a key nor a list of numbers." : error.message;
     note.dataset.state = "bad";
@@ -116,10 +134,13 @@ async function search(event) {
     const answer = await ask({ ...wanted, k: Number(byId("k").value) || 10, metadata: true });
     const took_ms = performance.now() - began;
     const { keys, distances, metadata } = answer.results[0];
+    const hamming = (answer.measure ?? "hamming") === "hamming";
+    full = hamming ? n_bits / 2 : Math.max(...distances, 0) || 1;
+    const scale = hamming ? `${count(n_bits / 2)} of ${n_bits} bits, the distance of two unrelated items` : `the farthest of these; distances are ${MEASURES[answer.measure] ?? answer.measure}`;
     byId("results").replaceChildren(...keys.map((key, i) => hit(key, distances[i], metadata?.[i])));
     note.textContent = keys.length
-      ? `${plural(keys.length, "item")} of version ${answer.version} in ${took_ms.toFixed(0)} ms. A full bar is ${count(n_bits / 2)} of ${n_bits} bits, the distance of two unrelated items.`
-      : "Nothing is stored yet.";
+      ? `${plural(keys.length, "item")} of version ${answer.version} in ${took_ms.toFixed(0)} ms. A full bar is ${scale}.`
+      : wanted.where ? "No item matches." : "Nothing is stored yet.";
   } catch (error) {
     note.dataset.state = "bad";
     note.textContent = error.status ? error.message : "The service did not answer.";
