@@ -21,7 +21,8 @@ def test_every_address_is_described(served):
     api = served.get("/openapi.json").body
     assert api["openapi"].startswith("3.1")
     wanted = {
-        "/v1/items": {"post"},
+        "/v1/items": {"post", "put", "patch", "get", "delete"},
+        "/v1/get": {"post"},
         "/v1/items/{key}": {"get", "delete"},
         "/v1/delete": {"post"},
         "/v1/search": {"post"},

@@ -1,8 +1,10 @@
 """Arguments and options that several commands share, and how their values are read."""
 
+import json
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -51,10 +53,28 @@ OPTIONS = {  # what messages about the columns of a file call its parameters
     "key": "--key",
     "label": "--label",
     "metadata": "--metadata",
+    "left_out": "--except",
     "header": "--no-header",
     "file_format": "--format",
     "held_bytes": "--memory",
 }
+
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILTER",
+        help="Only items whose metadata matches: NAME=VALUE, also with != < <= > >=, or JSON (docs/index.md); "
+        "may be repeated, then all must match.",
+        show_default=False,
+    ),
+]
+Keys = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of stored items.", show_default=False)
+]
+KeysFrom = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Take keys from a file, one in each line; - for the standard input."),
+]
 
 Ray = Annotated[
     str | None,
@@ -125,16 +145,70 @@ def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
 
     A text in double quotes is always a string.
     """
-    return [_find_key(index, text) for text in texts]
-
-
-def _find_key(index: "OnlineIndex", text: str) -> "Key":
     from ..errors import UnknownName
     from ..store.keys import readings
 
-    for key in readings(text):
+    candidates = [readings(text) for text in texts]
+    flat = [key for keys in candidates for key in keys]
+    stored = {key for key, there in zip(flat, index.contains(flat).tolist(), strict=True) if there}
+    found: list[Key] = []
+    for text, keys in zip(texts, candidates, strict=True):
+        key = next((key for key in keys if key in stored), None)
+        if key is None:
+            raise UnknownName(f"The key {text!r} is not stored.")
+        found.append(key)
+    return found
+
+
+def parse_where(texts: "Sequence[str] | None") -> dict[str, Any] | None:
+    """Return the filter that several ``--where`` stand for; None without any.
+
+    A value is read as JSON where it is some: a number, true, false, null, a string in double quotes or a list.
+
+    Examples
+    --------
+    >>> parse_where(["colour=red", "year>=2000"])
+    {'$and': [{'colour': 'red'}, {'year': {'>=': 2000}}]}
+    >>> parse_where(['{"year": {"$in": [1999, 2000]}}'])
+    {'year': {'$in': [1999, 2000]}}
+    """
+    if not texts:
+        return None
+    found = [_parse_one(text) for text in texts]
+    return found[0] if len(found) == 1 else {"$and": found}
+
+
+def _parse_one(text: str) -> dict[str, Any]:
+    from ..errors import InvalidInput
+
+    example = '\'{"colour": "red"}\', or NAME=VALUE, such as colour=red or "year>=2000"'
+    if text.lstrip().startswith("{"):
         try:
-            return index.get(key).key
-        except UnknownName:
-            continue
-    raise UnknownName(f"The key {text!r} is not stored.")
+            found: dict[str, Any] = json.loads(text)
+        except ValueError as error:
+            raise InvalidInput(f"--where must be JSON, such as {example}; got {text!r} ({error}).") from error
+        return found
+    parts = re.fullmatch(r"(?s)\s*([^=<>!]+?)\s*(=|!=|<=|>=|<|>)\s*(.*)", text)
+    if parts is None:
+        raise InvalidInput(f"--where must be a JSON object, such as {example}; got {text!r}.")
+    name, sign, value = parts.groups()
+    name = f"${name}" if name.startswith("$") else name
+    operand = _parse_value(value)
+    return {name: operand} if sign == "=" else {name: {sign: operand}}
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        found = json.loads(text, parse_constant=lambda _: text)  # NaN and Infinity are no JSON
+    except ValueError:
+        return text
+    return text if isinstance(found, dict) else found
+
+
+def given_keys(texts: "Sequence[str] | None", file: str | None) -> list[str]:
+    """Return keys of the command line and of a file with one in each line, as texts."""
+    found = list(texts or [])
+    if file is None:
+        return found
+    text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
+    return found + [line for line in text.splitlines() if line]

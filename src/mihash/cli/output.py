@@ -1,6 +1,7 @@
 """Output of commands: tables and JSON lines on the standard output, progress and notes on the standard error."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite, isnan
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from ..io.ingest import Progress
 
 _NAME_WIDTH = 24
+LINE_S = 5.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 
 def say(text: str) -> None:
@@ -105,7 +108,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def rows_progress() -> "Iterator[Progress]":
-    """Show the progress of an ingest, with its rate and the time left; only on a terminal."""
+    """Show the progress of an ingest, with its rate and the time left; a line now and then without a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
@@ -117,10 +120,13 @@ def rows_progress() -> "Iterator[Progress]":
             return "" if speed is None else f"{speed:,.0f} rows/s"
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines().tell
+        return
     count = TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right")
     rate, left = Rate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
     columns = (TextColumn("{task.description}"), BarColumn(None), count, rate, left)
-    with Progress(*columns, console=console, disable=not console.is_terminal, expand=True) as bars:
+    with Progress(*columns, console=console, expand=True) as bars:
         tasks: dict[tuple[str, str], TaskID] = {}
 
         def update(what: str, source: str, done: int, total: int | None) -> None:
@@ -132,3 +138,30 @@ def rows_progress() -> "Iterator[Progress]":
             bars.update(tasks[what, source], completed=done, total=known)
 
         yield update
+
+
+class _Lines:
+    """Notes the progress of an ingest in a line each few seconds, for a log.
+
+    Parameters
+    ----------
+    every_s
+        How many seconds pass between two lines, and before the first.
+    """
+
+    def __init__(self, every_s: float = LINE_S) -> None:
+        self._every_s = every_s
+        self._task: tuple[str, str] | None = None
+        self._begin = self._last = time.monotonic()
+        self._first = 0
+
+    def tell(self, what: str, source: str, done: int, total: int | None) -> None:
+        """Take over how far it is."""
+        now = time.monotonic()
+        if (what, source) != self._task:
+            self._task, self._begin, self._last, self._first = (what, source), now, now, done
+        elif now - self._last >= self._every_s:
+            self._last = now
+            of = "" if total is None else f" of {total:,}"
+            rate = (done - self._first) / max(now - self._begin, 1e-9)
+            note(f"{what} {PurePath(source).name}: {done:,}{of} rows, {rate:,.0f} rows/s")

@@ -1,12 +1,27 @@
 """Commands that search an index, and show or delete single items."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import OPTIONS, STDIN, AsJSON, Folder, NoHeader, Partial, Ray, find_keys, open_index, open_vectors
+from .arguments import (
+    OPTIONS,
+    STDIN,
+    AsJSON,
+    Folder,
+    Keys,
+    KeysFrom,
+    NoHeader,
+    Partial,
+    Ray,
+    Where,
+    find_keys,
+    given_keys,
+    open_index,
+    open_vectors,
+    parse_where,
+)
 from .output import counted, json_line, json_text, note, say, table
 from .program import command
 
@@ -19,7 +34,6 @@ if TYPE_CHECKING:
 
 _PANEL = "An index"
 
-Keys = Annotated[list[str], typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
 Queries = Iterator[tuple[list[Any], "NDArray[np.float32] | None"]]
 
 
@@ -34,9 +48,7 @@ def search(
         str | None, typer.Option(metavar="KEY", help="A stored item, whose neighbours are found.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many items to return for each query.")] = 10,
-    where: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Only items whose metadata matches (docs/index.md).")
-    ] = None,
+    where: Where = None,
     rescore: Annotated[
         int | None,
         typer.Option(
@@ -89,7 +101,7 @@ def search(
     columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"
-    options = {"where": _parse_filter(where), "rescore": rescore, "radius": radius, "margins": margins}
+    options = {"where": parse_where(where), "rescore": rescore, "radius": radius, "margins": margins}
     options["recall"] = recall
     with open_index(path, True, ray, partial or None) as index:
         own = None if key is None else find_keys(index, [key])[0]
@@ -100,19 +112,6 @@ def search(
                 json_line(answer)
         else:
             _show(list(answers), metadata)
-
-
-def _parse_filter(text: str | None) -> Any:
-    from ..errors import InvalidInput
-
-    example = '\'{"colour": "red"}\''
-    try:
-        found = None if text is None else json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"--where must be JSON, such as {example}; got {text!r} ({error}).") from error
-    if not isinstance(found, dict | None):
-        raise InvalidInput(f"--where must be a JSON object, such as {example}; got {text!r}.")
-    return found
 
 
 def _queries(
@@ -194,14 +193,16 @@ def _show(answers: list[dict[str, Any]], metadata: bool) -> None:
 
 
 @command(_PANEL, "mihash get photos 17 --json")
-def get(path: Folder, keys: Keys, as_json: AsJSON = False, ray: Ray = None) -> None:
+def get(
+    path: Folder, keys: Keys = None, keys_from: KeysFrom = None, as_json: AsJSON = False, ray: Ray = None
+) -> None:
     """Show stored items: vector, label and metadata.
 
     A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
     '"17"', it is always the string. Put -- before a key that begins with a dash.
     """
     with open_index(path, True, ray) as index:
-        items = [index.get(key) for key in find_keys(index, keys)]
+        items = index.get(find_keys(index, _wanted(keys, keys_from)))
     rows: list[tuple[str, str]] = []
     for item in items:
         label = item.label.tolist() if hasattr(item.label, "tolist") else item.label
@@ -220,12 +221,30 @@ def get(path: Folder, keys: Keys, as_json: AsJSON = False, ray: Ray = None) -> N
 
 
 @command(_PANEL, "mihash delete photos 17 18 holiday.jpg")
-def delete(path: Folder, keys: Keys, ray: Ray = None) -> None:
-    """Delete items by key: all of them, or none if a key is unknown.
+def delete(
+    path: Folder, keys: Keys = None, where: Where = None, keys_from: KeysFrom = None, ray: Ray = None
+) -> None:
+    """Delete items by key, all of them or none if a key is unknown; or with --where all that match.
 
     A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
     '"17"', it is always the string. Put -- before a key that begins with a dash.
     """
+    from ..errors import InvalidInput
+
+    if where and (keys or keys_from is not None):
+        raise InvalidInput("Delete by key or with --where, not both.")
     with open_index(path, ray=ray) as index:
-        n = index.delete(find_keys(index, keys))
+        if where:
+            n = index.delete(where=parse_where(where))
+        else:
+            n = index.delete(find_keys(index, _wanted(keys, keys_from)))
         say(f"Deleted {counted(n, 'item')}; {len(index):,} are left. mihash compact {path} frees their space.")
+
+
+def _wanted(keys: list[str] | None, keys_from: str | None) -> list[str]:
+    """Return keys that were given in one way or the other; none is an error."""
+    from ..errors import InvalidInput
+
+    if not keys and keys_from is None:
+        raise InvalidInput("Give keys, or a file of keys with --keys-from.")
+    return given_keys(keys, keys_from)

@@ -52,12 +52,18 @@ class IndexItems(IndexControl):
         at_once
             From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
         """
-        at_once = None if at_once is None else validation.integer("at_once", at_once, minimum=1)
+        at_once = _few(at_once)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
         return self._write(Change.add(X, keys, None, metadata, source), y, at_once)
 
     def upsert(
-        self, X: ArrayLike, keys: ArrayLike | Key, y: ArrayLike | None = None, metadata: Metadata = None
+        self,
+        X: ArrayLike,
+        keys: ArrayLike | Key,
+        y: ArrayLike | None = None,
+        metadata: Metadata = None,
+        *,
+        at_once: int | None = None,
     ) -> list[Key]:
         """Store vectors under keys, in place of what these keys have; learn from them, and return the keys.
 
@@ -70,7 +76,7 @@ class IndexItems(IndexControl):
             Feature vectors (n, d), or one vector (d,).
         keys
             A key for each, stored or not.
-        y, metadata
+        y, metadata, at_once
             As for `add`.
 
         Examples
@@ -87,8 +93,9 @@ class IndexItems(IndexControl):
         ['a'] 2 2
         >>> folder.cleanup()
         """
+        at_once = _few(at_once)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
-        return self._write(Change.upsert(X, keys, None, metadata), y)
+        return self._write(Change.upsert(X, keys, None, metadata), y, at_once)
 
     def update(
         self,
@@ -96,12 +103,15 @@ class IndexItems(IndexControl):
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
         metadata: Metadata = None,
+        *,
+        at_once: int | None = None,
     ) -> None:
         """Give stored keys new vectors, new metadata, or both; an unknown key raises `UnknownName`.
 
         New vectors are learned from, and without ``metadata`` the items keep theirs. New metadata replaces all of
         the old; without ``X`` nothing else changes, and nothing is learned. A label belongs to a vector: without
-        ``y`` new vectors have none, and in an index with labels they are not learned from.
+        ``y`` new vectors have none, and in an index with labels they are not learned from. ``at_once`` is as for
+        `add`.
         """
         if X is None:
             one = [metadata] if isinstance(metadata, Mapping) else metadata
@@ -109,8 +119,9 @@ class IndexItems(IndexControl):
             with self._writing:
                 self._table.write(change)
             return
+        at_once = _few(at_once)
         X, y, keys, metadata = _rows(X, y, keys, metadata)
-        self._write(Change.update(keys, X, None, metadata), y)
+        self._write(Change.update(keys, X, None, metadata), y, at_once)
 
     def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Remove items by key, or those that match a filter, and return how many.
@@ -202,6 +213,10 @@ class IndexItems(IndexControl):
             raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
         with self._table.database.read() as connection:
             return read_position(connection, source)
+
+
+def _few(at_once: int | None) -> int | None:
+    return None if at_once is None else validation.integer("at_once", at_once, minimum=1)
 
 
 def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:

@@ -50,16 +50,24 @@ class Shape(NamedTuple):
 
 
 class NewKeys:
-    """The keys that are on their way into an index; kept are 8 bytes of each."""
+    """The keys that are on their way into an index; kept are 8 bytes of each.
 
-    def __init__(self, index: OnlineIndex) -> None:
-        self._index = index
+    Parameters
+    ----------
+    index
+        The index.
+    replaces
+        Whether a key may be stored already.
+    """
+
+    def __init__(self, index: OnlineIndex, replaces: bool = False) -> None:
+        self._index, self._replaces = index, replaces
         self._marks: list[NDArray[np.int64]] = []
         self._places: list[tuple[str, Sequence[int]]] = []
 
     def check(self, source: str, rows: Sequence[int], keys: Sequence[Key]) -> None:
         """Raise where a key of some rows is stored; `check_unique` tells later whether one comes twice."""
-        if len(self._index) and len(keys):
+        if len(self._index) and len(keys) and not self._replaces:
             stored = np.flatnonzero(self._index.contains(keys))
             if len(stored):
                 place = int(stored[0])

@@ -1,4 +1,4 @@
-"""Adding whole files to an index: checked before the first row is added, and continued after an interruption.
+"""Adding or upserting whole files: checked before the first row is stored, and continued after an interruption.
 
 The position in a source is committed with its rows, with checksums of all that they store. Adding the same source
 again continues after the last row that was added. It is an error if the source has changed since, or if rows of it
@@ -7,6 +7,7 @@ were deleted.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -130,6 +131,40 @@ def ingest(
     return [part.run(tell) for part in parts]
 
 
+class Upserted(NamedTuple):
+    """What became of a source: its name, and how many of its rows replaced an item, and how many are new ones."""
+
+    source: str
+    replaced: int
+    added: int
+
+
+def upsert(
+    index: OnlineIndex, sources: Sequence[Source], *, check: bool = True, progress: Progress | None = None
+) -> list[Upserted]:
+    """Store the rows of sources under their keys, in place of what these keys have.
+
+    Nothing is remembered of the sources: a second call stores every row, and learns from it, once more.
+
+    Parameters
+    ----------
+    index, check, progress
+        As for `ingest`.
+    sources
+        Sources whose rows have keys, each key once.
+    """
+    tell = progress or _silent
+    parts = [_Upsert(index, source, None) for source in sources]
+    check_labels(index, sources)
+    if check:
+        seen, shape = NewKeys(index, replaces=True), Shape.of(index)
+        for part in parts:
+            if part.source.repeatable:
+                shape = part.check(shape, seen, tell)
+        seen.check_unique()
+    return [part.upsert(tell) for part in parts]
+
+
 class _Ingest:
     """One source on its way into an index.
 
@@ -241,8 +276,14 @@ class _Ingest:
             source = Reading(
                 self._name, self._known.contents.position, lambda keys: self._noted(rows, places, keys)
             )
-        try:
+        with self._placed(rows):
             self._index.add(chosen.X, chosen.y, chosen.keys, chosen.metadata, source=source)
+
+    @contextmanager
+    def _placed(self, rows: Rows) -> Iterator[None]:
+        """Name the rows in an error about them."""
+        try:
+            yield
         except InvalidInput as error:
             before = f" The {rows.first:,} rows before them are in." if rows.first else ""
             raise type(error)(f"{self._span(rows)}: {error}{before}") from error
@@ -329,6 +370,30 @@ class _Ingest:
 
     def _span(self, rows: Rows) -> str:
         return f"{self.source.name}: rows {rows.first} to {rows.first + len(rows.X) - 1}"
+
+
+class _Upsert(_Ingest):
+    """One source whose rows replace what their keys have."""
+
+    def upsert(self, tell: Progress) -> Upserted:
+        """Store every row; each chunk is one transaction."""
+        n_before, n_rows = len(self._index), 0
+        for rows in self.source.rows(0):
+            self._check_keyed(rows)
+            with self._placed(rows):
+                self._index.upsert(rows.X, rows.keys or [], rows.y, rows.metadata)
+            n_rows = rows.first + len(rows.X)
+            tell("upserting", self.source.name, n_rows, _estimate(self._total, rows))
+        n_new = len(self._index) - n_before
+        return Upserted(self.source.name, n_rows - n_new, n_new)
+
+    def _check_values(self, rows: Rows, dtype: np.dtype[Any], seen: NewKeys) -> None:
+        self._check_keyed(rows)
+        super()._check_values(rows, dtype, seen)
+
+    def _check_keyed(self, rows: Rows) -> None:
+        if rows.keys is None:
+            raise InvalidInput(f"{self.source.name} has no keys: say with `key` which column they are.")
 
 
 def _remembered(index: OnlineIndex, name: str) -> Remembered:

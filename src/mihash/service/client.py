@@ -3,16 +3,27 @@
 import json
 import selectors
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from socket import socket
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ServiceError, UnknownName
+from .client_requests import (
+    JSON_BODY,
+    Key,
+    as_list,
+    encode,
+    fields_of,
+    in_path,
+    is_one,
+    listed,
+    several,
+    to_json,
+)
 
-Key = int | str
 Value = TypeVar("Value")
 
 _ERRORS: dict[str, type[MIHashError]] = {
@@ -25,10 +36,9 @@ _ERRORS: dict[str, type[MIHashError]] = {
     "not_ready": NotReady,
 }
 _MAX_WAIT_S = 60.0
+_PAGE = 1000  # items that are listed at a time
 _CHUNK = 1 << 16  # bytes of a response that are read at a time
 _MAX_DIGITS = 19  # of the number of an event
-_MAX_QUERY_STRING = 8000  # longer options are sent in the body: servers limit the length of a URL
-_JSON, _FLOATS = "application/json", "application/octet-stream"
 _CONNECTION_ERRORS = (OSError, HTTPException, UnicodeError)
 _PARSE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
@@ -125,9 +135,9 @@ class Client:
         metadata
             A dictionary for each vector, or None.
         """
-        vectors = vectors if hasattr(vectors, "tolist") else _as_list(vectors)
+        vectors = vectors if hasattr(vectors, "tolist") else as_list(vectors)
         more = {"keys": keys, "labels": labels, "metadata": metadata}
-        fields = {name: _as_list(value) for name, value in more.items() if value is not None}
+        fields = {name: as_list(value) for name, value in more.items() if value is not None}
 
         def stored_keys(answer: dict[str, Any]) -> list[Key]:
             if keys is not None:
@@ -137,7 +147,7 @@ class Client:
                 raise ValueError(f"{last - first + 1} keys for {len(vectors)} rows")
             return list(range(first, last + 1))
 
-        return self._call("POST", *_encode("/v1/items", vectors, fields, binary=not fields), read=stored_keys)
+        return self._call("POST", *encode("/v1/items", vectors, fields, binary=not fields), read=stored_keys)
 
     def search(
         self,
@@ -160,16 +170,65 @@ class Client:
         def results(answer: dict[str, Any]) -> list[Result]:
             return [Result(each["keys"], each["distances"], each.get("metadata")) for each in answer["results"]]
 
-        return self._call("POST", *_encode("/v1/search", vectors, fields, binary=key is None), read=results)
+        return self._call("POST", *encode("/v1/search", vectors, fields, binary=key is None), read=results)
 
-    def get(self, key: Key) -> dict[str, Any]:
-        """Return an item: key, vector, label and metadata."""
-        return self._call("GET", f"/v1/items/{_in_path(key)}", read=dict)
+    def upsert(
+        self,
+        vectors: Any,
+        keys: Sequence[Key],
+        labels: Sequence[Any] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> int:
+        """Store vectors under keys, in place of what these keys have; return how many items were replaced.
 
-    def delete(self, keys: Key | Sequence[Key]) -> int:
-        """Delete items and return how many; none if a key is unknown."""
-        one = isinstance(keys, int | str) or getattr(keys, "ndim", None) == 0
-        body = _to_json({"keys": [keys] if one else _as_list(keys)})
+        Without ``metadata``, stored items keep theirs.
+        """
+        body = fields_of(vectors=vectors, keys=keys, labels=labels, metadata=metadata)
+        return self._call("PUT", "/v1/items", body, read=lambda answer: int(answer["replaced"]))
+
+    def update(
+        self,
+        keys: Key | Sequence[Key],
+        vectors: Any = None,
+        labels: Sequence[Any] | None = None,
+        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> int:
+        """Give stored keys new vectors, new metadata, or both; return how many; none if a key is unknown."""
+        body = fields_of(keys=several(keys), vectors=vectors, labels=labels, metadata=metadata)
+        return self._call("PATCH", "/v1/items", body, read=lambda answer: int(answer["updated"]))
+
+    def get(self, keys: Key | Sequence[Key]) -> Any:
+        """Return an item as a dictionary: key, vector, label and metadata; of several keys a list of items."""
+        if is_one(keys):
+            return self._call("GET", f"/v1/items/{in_path(keys)}", read=dict)  # type: ignore[arg-type]
+        body = fields_of(keys=keys)
+        return self._call("POST", "/v1/get", body, read=lambda answer: [dict(each) for each in answer["items"]])
+
+    def items(
+        self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
+    ) -> Iterator[tuple[Key, dict[str, Any] | None]]:
+        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time."""
+        options = {} if where is None else {"where": to_json(where).decode()}
+        left = float("inf") if limit is None else limit
+        while left > 0:
+            place = {} if after is None else {"after": f'"{after}"' if isinstance(after, str) else after}
+            page = {**options, **place, "limit": int(min(left, _PAGE))}
+            found = self._call("GET", f"/v1/items?{urlencode(page)}", read=listed)
+            yield from found[0]
+            left -= len(found[0])
+            after = found[1]
+            if after is None:
+                return
+
+    def keys(
+        self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
+    ) -> list[Key]:
+        """Return the keys of items in the order of their age, as `OnlineIndex.keys` does."""
+        return [key for key, _ in self.items(where, after, limit)]
+
+    def delete(self, keys: Key | Sequence[Key] | None = None, where: Mapping[str, Any] | None = None) -> int:
+        """Delete items by key, or those that match a filter, and return how many; none if a key is unknown."""
+        body = fields_of(keys=None if keys is None else several(keys), where=where)
         return self._call("POST", "/v1/delete", body, read=lambda answer: int(answer["deleted"]))
 
     def stats(self) -> dict[str, Any]:
@@ -240,7 +299,7 @@ class Client:
         method: str,
         path: str,
         body: bytes | None = None,
-        kind: str = _JSON,
+        kind: str = JSON_BODY,
         *,
         read: Callable[[dict[str, Any]], Value],
     ) -> Value:
@@ -339,57 +398,6 @@ def _is_readable(connection: socket) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(connection, selectors.EVENT_READ)
         return bool(selector.select(0))
-
-
-def _encode(path: str, vectors: Any, fields: dict[str, Any], binary: bool) -> tuple[str, bytes, str]:
-    """Return path, body and media type: an array as binary, with options in the query string; otherwise JSON."""
-    if getattr(getattr(vectors, "dtype", None), "kind", "") == "c":
-        raise InvalidInput(f"`vectors` must be real numbers; got {vectors.dtype}.")
-    if binary and getattr(vectors, "ndim", 0) == 2 and vectors.shape[1]:
-        texts = {
-            name: value if isinstance(value, int | str) else _to_json(value) for name, value in fields.items()
-        }
-        texts |= {name: str(value).lower() for name, value in fields.items() if isinstance(value, bool)}
-        query = urlencode({"features": vectors.shape[1], **texts})
-        if len(query) <= _MAX_QUERY_STRING:
-            return f"{path}?{query}", vectors.astype("<f4").tobytes(), _FLOATS
-    if vectors is not None:
-        fields = fields | {"vectors": _as_list(vectors)}
-    return path, _to_json(fields), _JSON
-
-
-def _to_json(value: Any) -> bytes:
-    try:
-        return json.dumps(value, default=_plain).encode()
-    except InvalidInput:
-        raise
-    except (ValueError, TypeError, RecursionError) as error:  # a key that is no string, a list within itself
-        raise InvalidInput(f"This cannot be sent as JSON: {error!s:.200}.") from error
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy value as a Python value."""
-    if not hasattr(value, "tolist"):
-        raise InvalidInput(f"A {type(value).__name__} cannot be sent as JSON.")
-    return value.tolist()
-
-
-def _as_list(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if not isinstance(value, Iterable):
-        raise InvalidInput(f"A list of values is expected; got {value!r:.80}.")
-    return list(value)
-
-
-def _in_path(key: Key) -> str:
-    """Return a key as a part of a path; a string is put in double quotes, or it could be taken for a number."""
-    if not isinstance(key, str) and (isinstance(key, bool) or not hasattr(key, "__index__")):
-        raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {key!r:.80}.")
-    try:
-        return quote(f'"{key}"' if isinstance(key, str) else str(key), safe="")
-    except UnicodeError as error:
-        raise InvalidInput(f"A key must be text; got {key!r:.80}, which has half a surrogate pair.") from error
 
 
 def _parse(status: int, data: bytes) -> dict[str, Any]:

@@ -119,7 +119,7 @@ class Replay:
         self, service: Service, X: NDArray[np.float32], y: NDArray[Any] | None, metadata: list[dict[str, Any]]
     ) -> None:
         def work(index: OnlineIndex) -> None:
-            service.add(index, X, y=y, metadata=metadata)
+            service.store(index, len(X), lambda n: index.add(X, y, metadata=metadata, at_once=n))
 
         try:
             service.writes.submit(lambda: work(service.index)).result()

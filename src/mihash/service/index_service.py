@@ -9,11 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from fastapi import Request
-from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..index.online_index import OnlineIndex
-from ..store.keys import Key
 from ..store.sqlite.database import DATABASE
 from .cors import Cors
 from .events import EventFeed
@@ -119,16 +117,19 @@ class Service:
         index = self.index
         return await pool.run(lambda: work(index), self.limits.timeout_s)
 
-    def add(self, index: OnlineIndex, vectors: NDArray[np.float32], **more: Any) -> list[Key]:
-        """Store rows and learn from a piece of them, as a write; the others are learned from between writes."""
-        n, behind = len(vectors), index.behind
+    def store(self, index: OnlineIndex, n: int, change: Callable[[int], Result]) -> Result:
+        """Store n rows as a write, and learn from a piece of them; the others are learned from between writes.
+
+        ``change`` is called with the number of rows to learn from at once.
+        """
+        behind = index.behind
         if behind and behind + n > self.limits.rows:
             message = f"{behind:,} rows wait to be learned from; nothing was done with these {n:,}."
             raise busy(message, self._row_s * (behind + n - self.limits.rows))
         # older rows are learned from first: while some wait, a small add should not wait for a whole piece of them
-        keys = index.add(vectors, at_once=1 if behind else self.limits.piece, **more)
+        result = change(1 if behind else self.limits.piece)
         self.metrics.rows.add(n)
-        return keys
+        return result
 
     def _learn(self) -> bool:
         """Learn from a piece of the stored rows; return whether more are left."""

@@ -1,4 +1,4 @@
-"""Routes of items: add, get, delete."""
+"""Routes of items: add, upsert, update, list, get, delete."""
 
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from .. import validation
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
+from ..store.filters import compile_filter
 from ..store.keys import Key, readings
 from ..store.metadata import encode_metadata
 from ..store.sqlite.items import EncodedMetadata
@@ -17,9 +18,25 @@ from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import FLOATS, JSON, media_type, parse, parse_vectors
+from .request_bodies import FLOATS, JSON, media_type, parse, parse_filter, parse_vectors
 from .responses import respond, to_json
-from .schemas import Added, AddQuery, DeleteBody, Deleted, ItemsBody, StoredItem
+from .schemas import (
+    Added,
+    AddQuery,
+    DeleteBody,
+    Deleted,
+    ItemsBody,
+    KeysBody,
+    Listed,
+    ListQuery,
+    StoredItem,
+    StoredItems,
+    UpdateBody,
+    Updated,
+    UpsertBody,
+    Upserted,
+    WhereQuery,
+)
 
 router = APIRouter(tags=["items"])
 
@@ -69,18 +86,23 @@ def _parse_items(
     else:
         items = ItemsBody.parse(body)
         vectors = validation.features("vectors", items.vectors, check=False)
-        more = {"y": items.labels, "keys": items.keys, "metadata": _encode_metadata(items, limits.item_metadata)}
-    if len(vectors) > limits.rows:
-        raise invalid(f"A request may add {limits.rows:,} rows; got {len(vectors):,}: send in parts.")
+        metadata = _encode_metadata(items.metadata, limits.item_metadata)
+        more = {"y": items.labels, "keys": items.keys, "metadata": metadata}
+    _check_rows(len(vectors), limits)
     return vectors, more
 
 
-def _encode_metadata(items: ItemsBody, most: int) -> list[EncodedMetadata | None] | None:
+def _check_rows(n: int, limits: Limits) -> None:
+    if n > limits.rows:
+        raise invalid(f"A request may store {limits.rows:,} rows; got {n:,}: send in parts.")
+
+
+def _encode_metadata(metadata: list[Any] | None, most: int) -> list[EncodedMetadata | None] | None:
     """Return metadata as JSON text, so that the writer's thread need not encode it."""
-    if items.metadata is None:
+    if metadata is None:
         return None
     found: list[EncodedMetadata | None] = []
-    for place, each in enumerate(items.metadata):
+    for place, each in enumerate(metadata):
         text = encode_metadata(each)
         if text is not None and (n_bytes := len(text.encode())) > most:
             raise invalid(f"`metadata[{place}]` must be at most {most:,} bytes of JSON; got {n_bytes:,}.")
@@ -96,9 +118,122 @@ def check_width(index: OnlineIndex, vectors: NDArray[np.float32], most: int) -> 
 
 def _add(service: Service, index: OnlineIndex, vectors: NDArray[np.float32], more: dict[str, Any]) -> bytes:
     check_width(index, vectors, service.limits.features)
-    keys = service.add(index, vectors, **more)
+    keys = service.store(index, len(vectors), lambda n: index.add(vectors, at_once=n, **more))
     named = {"first": keys[0], "last": keys[-1]} if more.get("keys") is None else {"keys": keys}
     return to_json({"added": len(keys), **named, "items": len(index)})
+
+
+@router.put(
+    "/v1/items",
+    summary="Upsert items",
+    responses=route_responses(Upserted, 400, 408, 409, 413, 415, 422, 504),
+    openapi_extra=body_of(UpsertBody, binary=False),
+)
+async def upsert(request: Request) -> Response:
+    """Store vectors under keys, in place of what these keys have, and learn from them.
+
+    A request is stored as a whole, or not at all. A replaced item counts as new: it is listed last.
+    """
+    service = service_of(request)
+    media_type(request, (JSON,))
+    async with service.bodies.receive(request) as body:
+        items, vectors, metadata = await parse(body, lambda data: _parse_change(UpsertBody, data, service.limits))
+        assert vectors is not None
+
+        def work(index: OnlineIndex) -> dict[str, int]:
+            check_width(index, vectors, service.limits.features)
+            before = len(index)
+            service.store(
+                index,
+                len(vectors),
+                lambda n: index.upsert(vectors, items.keys, items.labels, metadata, at_once=n),
+            )
+            added = len(index) - before
+            return {"added": added, "replaced": len(vectors) - added, "items": len(index)}
+
+        return respond(await service.write(work))
+
+
+@router.patch(
+    "/v1/items",
+    summary="Update items",
+    responses=route_responses(Updated, 400, 404, 408, 409, 413, 415, 422, 504),
+    openapi_extra=body_of(UpdateBody, binary=False),
+)
+async def update(request: Request) -> Response:
+    """Give stored keys new vectors, new metadata, or both: all of them, or none if a key is unknown.
+
+    What is not given stays as it is. New metadata takes the place of all that an item has.
+    """
+    service = service_of(request)
+    media_type(request, (JSON,))
+    async with service.bodies.receive(request) as body:
+        items, vectors, metadata = await parse(body, lambda data: _parse_change(UpdateBody, data, service.limits))
+
+        def work(index: OnlineIndex) -> dict[str, int]:
+            n = 0 if vectors is None else len(vectors)
+            service.store(
+                index, n, lambda most: index.update(items.keys, vectors, items.labels, metadata, at_once=most)
+            )
+            return {"updated": len(items.keys), "items": len(index)}
+
+        return respond(await service.write(work))
+
+
+def _parse_change(
+    schema: type[UpsertBody] | type[UpdateBody], body: bytes, limits: Limits
+) -> tuple[UpsertBody | UpdateBody, NDArray[np.float32] | None, list[EncodedMetadata | None] | None]:
+    items = schema.parse(body)
+    vectors = None if items.vectors is None else validation.features("vectors", items.vectors, check=False)
+    _check_rows(len(items.keys), limits)
+    return items, vectors, _encode_metadata(items.metadata, limits.item_metadata)
+
+
+@router.get("/v1/items", summary="List items", responses=route_responses(Listed, 404, 422, 504))
+async def list_items(request: Request, query: Annotated[ListQuery, Query()]) -> Response:
+    """Return keys and metadata of items in the order of their age; `next` is the key to list on after."""
+    service = service_of(request)
+    where = None if query.where is None else parse_filter(query.where)
+    if where is not None:
+        compile_filter(where, service.limits.conditions)
+
+    def work(index: OnlineIndex) -> bytes:
+        after = None if query.after is None else stored_key(index, query.after)
+        keys = index.keys(where, after, query.limit + 1)
+        shown = keys[: query.limit]
+        metadata = index.metadata(shown, service.limits.answer_metadata)
+        items = [{"key": key, "metadata": each} for key, each in zip(shown, metadata, strict=True)]
+        return to_json({"items": items, "next": shown[-1] if len(keys) > len(shown) else None})
+
+    return respond(await service.read(work, slow=where is not None))
+
+
+@router.post(
+    "/v1/get",
+    summary="Get several items",
+    responses=route_responses(StoredItems, 400, 404, 408, 413, 415, 422, 504),
+    openapi_extra=body_of(KeysBody, binary=False),
+)
+async def get_several(request: Request) -> Response:
+    """Return items: vectors, labels and metadata, in the order of the keys; an unknown key is an error."""
+    service = service_of(request)
+    media_type(request, (JSON,))
+    async with service.bodies.receive(request) as body:
+        keys = (await parse(body, KeysBody.parse)).keys
+
+        def work(index: OnlineIndex) -> bytes:
+            index.metadata(keys, service.limits.answer_metadata)  # refused where it is too much
+            return to_json({"items": [item._asdict() for item in index.get(keys)]})
+
+        return respond(await service.read(work))
+
+
+@router.delete("/v1/items", summary="Delete by filter", responses=route_responses(Deleted, 422, 504))
+async def delete_matching(request: Request, query: Annotated[WhereQuery, Query()]) -> Response:
+    """Delete the items whose metadata matches a filter."""
+    service, where = service_of(request), parse_filter(query.where)
+    compile_filter(where, service.limits.conditions)
+    return respond(await service.write(lambda index: _delete(index, None, where)))
 
 
 @router.get(
@@ -128,24 +263,24 @@ async def delete(request: Request, key: KeyInPath) -> Response:
     openapi_extra=body_of(DeleteBody, binary=False),
 )
 async def delete_several(request: Request) -> Response:
-    """Delete items by key: all of them, or none if a key is unknown."""
+    """Delete items by key, all of them or none if a key is unknown; or those that match a filter."""
     service = service_of(request)
     media_type(request, (JSON,))
     async with service.bodies.receive(request) as body:
-        keys = (await parse(body, DeleteBody.parse)).keys
-        return respond(await service.write(lambda index: _delete(index, keys)))
+        chosen = await parse(body, DeleteBody.parse)
+        if chosen.where is not None:
+            compile_filter(chosen.where, service.limits.conditions)
+        return respond(await service.write(lambda index: _delete(index, chosen.keys, chosen.where)))
 
 
-def _delete(index: OnlineIndex, keys: list[Key]) -> dict[str, int]:
-    return {"deleted": index.delete(keys), "items": len(index)}
+def _delete(index: OnlineIndex, keys: list[Key] | None, where: dict[str, Any] | None = None) -> dict[str, int]:
+    return {"deleted": index.delete(keys, where), "items": len(index)}
 
 
 def stored_key(index: OnlineIndex, text: str) -> Key:
     """Return the stored key that a text in a path stands for."""
     candidates = readings(text)
-    for key in candidates:
-        try:
-            return index.get(key).key
-        except UnknownName:
-            continue
+    for key, stored in zip(candidates, index.contains(candidates).tolist(), strict=True):
+        if stored:
+            return key
     raise UnknownName(f"The key {candidates[0]!r:.200} is not stored.")

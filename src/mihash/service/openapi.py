@@ -9,7 +9,18 @@ from pydantic.json_schema import models_json_schema
 
 from .. import __version__
 from .request_bodies import FLOATS, JSON, NPY
-from .schemas import CutOverBody, DeleteBody, Error, ItemsBody, MigrationBody, MigrationItemsBody, SearchBody
+from .schemas import (
+    CutOverBody,
+    DeleteBody,
+    Error,
+    ItemsBody,
+    KeysBody,
+    MigrationBody,
+    MigrationItemsBody,
+    SearchBody,
+    UpdateBody,
+    UpsertBody,
+)
 
 _MEANINGS = {
     400: "The body cannot be parsed.",
@@ -26,7 +37,8 @@ _MEANINGS = {
     504: "The index took too long.",
 }
 _BODIES: tuple[type[BaseModel], ...] = (
-    ItemsBody, SearchBody, DeleteBody, MigrationBody, MigrationItemsBody, CutOverBody,
+    ItemsBody, UpsertBody, UpdateBody, KeysBody, SearchBody, DeleteBody, MigrationBody, MigrationItemsBody,
+    CutOverBody,
 )  # fmt: skip
 _DESCRIPTION = """\
 Binary codes that learn from a stream, and know when to rehash. Every error is

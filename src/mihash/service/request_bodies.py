@@ -6,6 +6,7 @@ Vectors become a float32 matrix here; the index checks their width and values.
 
 import asyncio
 import io
+import json
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -103,6 +104,14 @@ class BodyReceiver:
                 f"{self._limits.max_body:,} bytes as {NPY}."
             )
         return Problem(413, "too_large", message)
+
+
+def parse_filter(text: str) -> Any:
+    """Return a filter of a query string."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Problem(422, "invalid_input", f"`where` must be JSON: {error!s:.200}.") from error
 
 
 def parse_vectors(kind: str, body: bytes, n_features: int | None) -> NDArray[np.float32]:

@@ -15,6 +15,7 @@ from ..store.question import Question
 from ..store.sqlite.versions import Version as VersionRecord
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
+MAX_LISTED, MAX_GOT = 10_000, 1000
 DECISIONS = 1000
 
 Vectors = Annotated[
@@ -134,10 +135,69 @@ class SearchQuery(SearchOptions, AddQuery):
     )
 
 
-class DeleteBody(_Request):
-    """Keys of items to delete."""
+class UpsertBody(ItemsBody):
+    """Items to store under their keys, in place of what these keys have."""
 
-    keys: Keys
+    keys: Keys = Field(description="A key for each item, all different.")
+    metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
+        default=None, description="An object for each item; without it, stored items keep theirs."
+    )
+
+
+class UpdateBody(_Request):
+    """New vectors for stored keys, new metadata, or both."""
+
+    keys: Keys = Field(description="Keys of stored items, all different.")
+    vectors: Vectors | None = Field(default=None, description="One vector for each item.")
+    labels: Labels | None = Field(default=None, description="With vectors: a class for each.")
+    metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
+        default=None, description="An object for each item, in place of all that it has."
+    )
+
+
+class KeysBody(_Request):
+    """Keys of items to get."""
+
+    keys: Annotated[list[Key], Field(fail_fast=True, max_length=MAX_GOT)]
+
+
+_KEYS_OR_WHERE: dict[str, Any] = {
+    "oneOf": [
+        {"required": ["keys"], "properties": {"keys": {"type": "array"}, "where": {"type": "null"}}},
+        {"required": ["where"], "properties": {"where": {"type": "object"}, "keys": {"type": "null"}}},
+    ]
+}
+
+
+class DeleteBody(_Request):
+    """Keys of items to delete, or a filter that they match."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_KEYS_OR_WHERE)
+
+    keys: Keys | None = Field(default=None, description="All of them are deleted, or none if one is unknown.")
+    where: Object | None = Field(default=None, description="Delete the items whose metadata matches this filter.")
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.keys is None) == (self.where is None):
+            raise ValueError("Give `keys` or `where`, one of the two")
+        return self
+
+
+class WhereQuery(_Request):
+    """Which items to delete."""
+
+    where: str = Field(description="A filter, as JSON; {} matches every item.")
+
+
+class ListQuery(_Request):
+    """Which items to list."""
+
+    after: str | None = Field(
+        default=None, description="List the items after the one with this key, which is written as in a path."
+    )
+    limit: int = Field(default=100, ge=1, le=MAX_LISTED, description="How many to list at most.")
+    where: str | None = Field(default=None, description="List only items that match a filter, as JSON.")
 
 
 class MigrationBody(_Request):
@@ -195,6 +255,35 @@ class Added(BaseModel):
     items: int = Field(description="How many items the index has now.")
 
 
+class Upserted(BaseModel):
+    """What was stored. It is on disk."""
+
+    added: int = Field(description="How many items are new.")
+    replaced: int = Field(description="How many items were replaced.")
+    items: int = Field(description="How many items the index has now.")
+
+
+class Updated(BaseModel):
+    """What was updated. It is on disk."""
+
+    updated: int
+    items: int
+
+
+class ListedItem(BaseModel):
+    """The key of an item, and its metadata."""
+
+    key: int | str
+    metadata: dict[str, Any] | None
+
+
+class Listed(BaseModel):
+    """Items in the order of their age, the oldest first."""
+
+    items: list[ListedItem]
+    next: int | str | None = Field(description="The key to list on after; null where there are no more items.")
+
+
 class Deleted(BaseModel):
     """What was deleted."""
 
@@ -226,6 +315,12 @@ class StoredItem(BaseModel):
     vector: list[float]
     label: int | str | list[int] | None
     metadata: dict[str, Any] | None
+
+
+class StoredItems(BaseModel):
+    """Stored items, in the order of the keys that were asked for."""
+
+    items: list[StoredItem]
 
 
 class Rates(BaseModel):

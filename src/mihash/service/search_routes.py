@@ -1,6 +1,5 @@
 """The route that searches."""
 
-import json
 from itertools import islice
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import JSON, media_type, parse, parse_vectors
+from .request_bodies import JSON, media_type, parse, parse_filter, parse_vectors
 from .responses import respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
 
@@ -58,7 +57,7 @@ def _parse_search(
     options: SearchOptions | SearchBody
     if kind != JSON:
         vectors = parse_vectors(kind, body, query.features)
-        where = None if query.where is None else _parse_filter(query.where)
+        where = None if query.where is None else parse_filter(query.where)
         options = SearchOptions(**query.model_dump(exclude={"features"}) | {"where": where})
     elif query.model_fields_set:
         raise invalid("With JSON, options are in the body, not in the query string.")
@@ -70,13 +69,6 @@ def _parse_search(
     if options.where is not None:
         compile_filter(options.where, limits.conditions)  # refused before it waits in the queue
     return vectors, key, options
-
-
-def _parse_filter(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise invalid(f"`where` must be JSON: {error!s:.200}.") from error
 
 
 def _search(

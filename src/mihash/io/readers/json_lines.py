@@ -55,7 +55,8 @@ class JSONLinesSource(TextSource):
             for name, value in record.items():
                 if found.get(name, "empty") == "empty":
                     found[name] = _kind(value)
-        missing = () if self._wanted.wants_all(found) else set(self._wanted.metadata) - set(found)
+        named = self._wanted.left_out if self._wanted.wants_all(found) else self._wanted.metadata
+        missing = set(named) - set(found)
         return found | (dict.fromkeys(self._found_later(set(missing)), "other") if missing else {})
 
     def _found_later(self, names: set[str]) -> set[str]:
@@ -90,7 +91,7 @@ class JSONLinesSource(TextSource):
         """Return the metadata of a row; each may have fields of its own."""
         names: Iterable[str] = layout.metadata
         if self._wanted.wants_all(layout.metadata):
-            used = {*layout.vector, layout.key, layout.label}
+            used = {*layout.vector, layout.key, layout.label, *self._wanted.left_out}
             names = [name for name in record if name not in used and is_named(name)]
         found = {name: record[name] for name in names if name in record}
         return as_metadata(found, f"{self.name}: {where}")

@@ -31,6 +31,8 @@ class Columns:
         The column of labels; None takes none. In a ``.mat`` file it may be a tuple of variables.
     metadata
         Columns that are stored with each item; ``("all",)`` for all that are left.
+    left_out
+        Columns that are not metadata, where all others are.
     header
         Whether the first line of a CSV file may be a header.
     dataset
@@ -44,6 +46,7 @@ class Columns:
     key: str | None = None
     label: str | tuple[str, ...] | None = None
     metadata: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     header: bool = True
     dataset: bool = False
     called: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -54,7 +57,10 @@ class Columns:
 
     def wants_all(self, names: Collection[str]) -> bool:
         """Tell whether all columns that are left are metadata; one may be called so itself."""
-        return self.metadata == (ALL,) and ALL not in names
+        every = self.metadata == (ALL,) and ALL not in names
+        if self.left_out and not every:
+            raise InvalidInput(f"{self.option('left_out')} is for {self.option('metadata')} {ALL}.")
+        return every
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,8 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
     vector = _guess(file, kinds, wanted, taken) if wanted.vector is None else _named(file, kinds, wanted, taken)
     whole = len(vector) == 1 and kinds[vector[0]] == "list"
     used = {*vector, *taken}
-    metadata = tuple(name for name in kinds if name not in used and is_named(name)) if every else named
+    aside = {*used, *(_known(file, kinds, name, wanted.option("left_out")) for name in wanted.left_out)}
+    metadata = tuple(name for name in kinds if name not in aside and is_named(name)) if every else named
     note = _note(kinds, wanted, vector, key, used | set(metadata))
     return Layout(vector, whole, None if wanted.dataset else key, label, metadata, note, is_test)
 
