@@ -30,7 +30,7 @@ from ..keys import Key
 from ..question import Found, Item, Nearest, Question
 from ..sqlite.database import Database
 from ..sqlite.items import stored_already
-from ..sqlite.segments import Segment, Segments, rows_at_most
+from ..sqlite.segments import Segment, Segments
 from ..sqlite.settings import new_settings, read_settings, write_settings
 from ..sqlite.versions import drop_mappings, mark_published
 from ..table import Table
@@ -44,6 +44,7 @@ from .shard_items import items, listed, lookup
 _RETRIES = 8
 _PATIENCE_S = 10.0
 _TRIM_ENTRIES = 256
+_ENTRY_ROWS, _ENTRY_BYTES = 4096, 64 << 20  # of a log entry: SQLite takes 10^9 bytes in one row
 _KEPT_CHECKPOINTS = 2
 
 
@@ -218,7 +219,7 @@ class RayTable(Table):
         return int(max(self.members.ask_all("top_key")))
 
     def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
-        size = rows_at_most(rows.segment.vectors[:1].nbytes)
+        size = max(1, min(_ENTRY_ROWS, _ENTRY_BYTES // max(1, rows.segment.vectors[:1].nbytes)))
         for start in range(0, len(rows), size):
             part = rows.part(list(range(start, min(start + size, len(rows)))))
             self._log.append(connection, parts_of(part, len(self.members)))

@@ -193,9 +193,7 @@ class Shard:
             if self._untidy >= _TIDY_ROWS and self._building is None:
                 with self.table.database.write() as connection:
                     self.table.store_codes(connection)
-                    self.table.segments.merge(
-                        connection, self.table.label_kind, self.table.n_features or 0, full=True
-                    )
+                    self.table.merge(connection, full=True)
                     drop_mappings(connection, self.table.setting("published"), first=2**62)  # it replays nothing
                 self._untidy = 0
 

@@ -31,9 +31,10 @@ from .schema import check_schema, check_structure, complete, create_schema, has_
 from .settings import write_settings
 from .writer_lock import LOCK, WriterLock
 
-FORMAT = 1
+FORMAT = 2
+_READ = (1, 2)
 DATABASE = "index.db"
-_PAGE_BYTES = 16_384
+PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
 _CACHE_KIB = 64 << 10  # like the log: keys in no order go to pages all over their indexes
 _WAIT_S = 20.0
@@ -81,10 +82,11 @@ class Database:
                     self._writer = self._connect(checkpoints=True)
                     _set_up(self._writer)
                     self._writer.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-                    self._writer.execute(f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // _PAGE_BYTES}")
+                    self._writer.execute(f"PRAGMA wal_autocheckpoint = {_WAL_BYTES // PAGE_BYTES}")
                     self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                     with self.write() as connection:
                         complete(connection)
+                        write_settings(connection, format=FORMAT)  # an older mihash is told to upgrade
                 self._check_length()
         except OSError as error:
             self.close()
@@ -112,7 +114,7 @@ class Database:
                 try:
                     if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
                         raise InvalidInput(f"{folder} holds an index already: open it, or choose another folder.")
-                    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+                    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                     _set_up(connection)
                     connection.execute("BEGIN IMMEDIATE")
                     create_schema(connection)
@@ -328,9 +330,9 @@ class Database:
             found = self._format()
         if found is None:
             raise CorruptStore(f"{self.path} is not an index of mihash: it has no format number.")
-        if found != FORMAT:
+        if found not in _READ:
             raise UnsupportedVersion(
-                f"{self.folder} has format {found}, this mihash reads format {FORMAT}. Upgrade mihash."
+                f"{self.folder} has format {found}, this mihash reads the formats up to {FORMAT}. Upgrade mihash."
             )
         with self.read() as connection:
             check_schema(connection, self.path)

@@ -44,6 +44,7 @@ _LATER = {
         "CREATE TABLE reading (source TEXT PRIMARY KEY, position INTEGER NOT NULL, details TEXT NOT NULL, "
         "seal INTEGER NOT NULL) WITHOUT ROWID"
     ),
+    "segment_head": "CREATE INDEX segment_head ON segment (first, last, n, ids, head)",
 }
 
 CLUSTER = """

@@ -1,13 +1,19 @@
-"""The stored vectors: rows in the order of their sequence numbers, in blobs of at most 4,096 rows and 64 MiB.
+"""The stored vectors: rows in the order of their sequence numbers, in blobs that fill a page of the file.
 
 A segment holds consecutive rows of the stream with their labels; purging deleted rows leaves gaps, and then the
 ids are stored with it. Every row has a checksum of its own, so one can be read and checked without its segment.
+
+A segment fills one page where four rows or more go into it: then SQLite finds a row in the page, and copies
+nothing but the row. Wider rows are in blobs of about 48 KiB. A scan reads and checks thousands of rows at a time.
+Files of format 1 have segments of up to 4,096 rows, of which single rows are read slowly; `compact` cuts them up.
 """
 
 import hashlib
+import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,26 +21,41 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, InvalidInput
 from .checksum import row_checks
-from .database import Database
+from .database import PAGE_BYTES, Database
 
 SEGMENT_ROWS = 4096
-SEGMENT_BYTES = 64 << 20  # SQLite takes 10^9 bytes in one row
+SCAN_ROWS = 4096
+SCAN_BYTES = 64 << 20
+_CHAIN_BYTES = 48 << 10  # of a segment of wide rows, which is a chain of pages
+_ROW_EXTRA, _SEGMENT_EXTRA = 16, 160  # bytes of a row's checksum and label, and of all that a segment has once
+_FEWEST = 4  # rows in a segment of one page: with fewer, a good part of the page could be empty
+_SMALL = 128 << 10  # bytes of a segment that SQLite may load as a whole for one row
 _COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
+_HEADS = "SELECT first, last, n, ids, head FROM segment{} ORDER BY first"
+_ROWS = (
+    "SELECT segment.first, "
+    "iif(ids IS NULL AND length(vectors) <= ?2, substr(vectors, (each.value - first) * ?3 + 1, ?3), NULL), "
+    "iif(ids IS NULL, substr(checks, (each.value - first) * 8 + 1, 8), NULL) "
+    "FROM json_each(?1) AS each "
+    "LEFT JOIN segment ON first = (SELECT max(first) FROM segment WHERE first <= each.value)"
+)
 
 LabelKind = tuple[str, int]
 
 
 def rows_at_most(row_bytes: int) -> int:
-    """Return how many rows of so many bytes a segment holds: a power of two, at most 4,096.
+    """Return how many rows of so many bytes a segment holds: what fills a page, or of wide rows about 48 KiB.
 
     Examples
     --------
-    >>> rows_at_most(4 * 128), rows_at_most(4 * 62_000), rows_at_most(10**9)
-    (4096, 256, 1)
+    >>> rows_at_most(4 * 128), rows_at_most(4 * 384), rows_at_most(4 * 1024), rows_at_most(10**9)
+    (30, 10, 12, 1)
     """
-    fitting = max(1, SEGMENT_BYTES // max(1, row_bytes))
-    return min(SEGMENT_ROWS, 1 << (fitting.bit_length() - 1))
+    fitting = (PAGE_BYTES - _SEGMENT_EXTRA) // (row_bytes + _ROW_EXTRA)
+    if fitting < _FEWEST:
+        fitting = max(1, _CHAIN_BYTES // row_bytes)
+    return min(SEGMENT_ROWS, fitting)
 
 
 def kind_of(labels: NDArray[Any]) -> LabelKind:
@@ -114,17 +135,17 @@ class Segments:
         return rows_at_most(n_features * self._dtype.itemsize)
 
     def after(self, last: int, kind: LabelKind | None, n_features: int) -> Iterator[Segment]:
-        """Yield the rows after a sequence number, one segment in each short transaction."""
+        """Yield the rows after a sequence number, some thousands in each short transaction."""
         query = (
             f"SELECT {_COLUMNS} FROM segment WHERE last > ? AND first >= "
-            "coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) ORDER BY first LIMIT 1"
+            "coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) ORDER BY first"
         )
         while True:
             with self._database.read() as connection:
-                row = connection.execute(query, (last, last)).fetchone()
-                if row is None:
+                rows = _batch(connection.execute(query, (last, last)))
+                if not rows:
                     return
-                segment = self._decode(row, kind, n_features)
+                segment = self._decode(rows, kind, n_features)
             if segment.ids[0] <= last:
                 segment = segment.part(segment.ids > last)
             last = int(segment.ids[-1])
@@ -132,41 +153,46 @@ class Segments:
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
         """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
-        vectors = np.empty((len(ids), n_features), dtype=self._dtype)
-        checks = np.empty(len(ids), dtype="<u8")
-        order = np.argsort(ids, kind="stable")
+        if not len(ids):
+            return np.empty((0, n_features), dtype=np.float32)
+        is_sorted = bool((ids[1:] >= ids[:-1]).all())
+        wanted = ids if is_sorted else np.sort(ids)
+        stride = n_features * self._dtype.itemsize
         with self._database.read() as connection:
-            at = 0
-            while at < len(order):
-                found = connection.execute(
-                    "SELECT first, last, n, ids, head FROM segment WHERE first <= ? ORDER BY first DESC LIMIT 1",
-                    (int(ids[order[at]]),),
-                ).fetchone()
-                if found is None:
-                    return None
-                first, last, n, packed = found[:4]
-                _ids_of(*found)
-                end = at + int(np.searchsorted(ids[order[at:]], last, side="right"))
-                wanted = order[at:end]
-                if not len(wanted):
-                    return None
-                rows = _rows_of(ids[wanted], first, n, packed)
-                if rows is None:
-                    return None
-                stride = n_features * self._dtype.itemsize
-                with (
-                    connection.blobopen("segment", "vectors", first, readonly=True) as blob,
-                    connection.blobopen("segment", "checks", first, readonly=True) as seals,
-                ):
-                    if len(blob) != n * stride or len(seals) != 8 * n:
-                        raise CorruptStore(_damaged(first))
-                    for place, row in zip(wanted.tolist(), rows.tolist(), strict=True):
-                        vectors[place] = np.frombuffer(_read(blob, row, stride), dtype=self._dtype)
-                        checks[place] = int.from_bytes(_read(seals, row, 8), "little")
-                at = end
-        if not (row_checks(vectors, ids) == checks).all():
-            raise CorruptStore(_damaged(int(ids[0])))
+            found = connection.execute(_ROWS, (json.dumps(wanted.tolist()), _SMALL, stride)).fetchall()
+            whole = [(len(row[1] or b""), len(row[2] or b"")) == (stride, 8) for row in found]
+            if not all(whole):
+                for place in np.flatnonzero(~np.array(whole)).tolist():
+                    row = self._row(connection, found[place][0], int(wanted[place]), stride)
+                    if row is None:
+                        return None
+                    found[place] = (0, *row)
+        vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)
+        checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")
+        if len(checks) != len(wanted) or not (row_checks(vectors, wanted) == checks).all():
+            raise CorruptStore(_damaged(int(wanted[0])))
+        if not is_sorted:
+            vectors = vectors[np.argsort(np.argsort(ids, kind="stable"), kind="stable")]
         return vectors.astype(np.float32, copy=False)
+
+    def _row(
+        self, connection: sqlite3.Connection, first: int | None, row: int, stride: int
+    ) -> tuple[bytes, bytes] | None:
+        """Return vector and checksum of a row of a segment that is large or has gaps; None if it is not there."""
+        if first is None:
+            return None
+        head = connection.execute(f"{_HEADS.format(' WHERE first = ?')}", (first,)).fetchone()
+        ids = _ids_of(*head)
+        place = int(np.searchsorted(ids, row))
+        if place == len(ids) or ids[place] != row:
+            return None
+        with (
+            connection.blobopen("segment", "vectors", first, readonly=True) as blob,
+            connection.blobopen("segment", "checks", first, readonly=True) as seals,
+        ):
+            if len(blob) != len(ids) * stride or len(seals) != 8 * len(ids):
+                raise CorruptStore(_damaged(first))
+            return _read(blob, place, stride), _read(seals, place, 8)
 
     def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
         """Return the labels of stored rows (sorted), None for those that have none."""
@@ -191,28 +217,34 @@ class Segments:
         return found
 
     def merge(
-        self, connection: sqlite3.Connection, kind: LabelKind | None, n_features: int, full: bool = False
-    ) -> None:
-        """Put small neighbouring segments together, up to what one may hold.
+        self,
+        connection: sqlite3.Connection,
+        kind: LabelKind | None,
+        n_features: int,
+        after: int = -1,
+        full: bool = False,
+    ) -> int:
+        """Put small neighbouring segments together, up to what one may hold; return the row where the last begins.
 
-        With ``full`` they are cut anew, so that all but the last are full. That is for rows that come in parts of
-        odd sizes: codes are made in blocks, and each segment may end in half a block.
+        Only segments from row ``after`` on are looked at. With ``full`` they are cut anew, so that all but the
+        last are full. That is for rows that come in parts of odd sizes, and for segments that are too large.
         """
         run: list[int] = []
-        size, bare, most = 0, False, self._rows(n_features)
-        headers = connection.execute("SELECT first, n, labels IS NULL FROM segment ORDER BY first").fetchall()
-        for first, n, unlabelled in headers:
-            if bare != unlabelled or (n >= most if full else size + n > most):
+        size, bare, most, newest = 0, False, self._rows(n_features), after
+        query = "SELECT first, n, labels IS NULL FROM segment WHERE first >= ? ORDER BY first"
+        for first, n, unlabelled in connection.execute(query, (after,)).fetchall():
+            if bare != unlabelled or (n == most if full else size + n > most):
                 self._join(connection, run, kind, n_features)
                 run, size, bare = [], 0, unlabelled
-            if n < most or not full:
+            newest = first
+            if n != most or not full:
                 run.append(first)
                 size += n
             if full and size >= most:
-                rest = self._join(connection, run, kind, n_features)
-                size -= most
-                run = [rest] if size else []
-        self._join(connection, run, kind, n_features)
+                newest = self._join(connection, run, kind, n_features, cut=size > most)
+                size %= most
+                run = [newest] if size else []
+        return self._join(connection, run, kind, n_features) if run else newest
 
     def purge(
         self, connection: sqlite3.Connection, dead: NDArray[np.int64], kind: LabelKind | None, n_features: int
@@ -228,28 +260,47 @@ class Segments:
 
     def ids(self, connection: sqlite3.Connection) -> NDArray[np.int64]:
         """Return the sequence numbers of all rows."""
-        query = "SELECT first, last, n, ids, head FROM segment ORDER BY first"
+        indexed = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'segment_head'").fetchone()
+        query = _HEADS.format(" INDEXED BY segment_head" if indexed else "")  # the table itself has the vectors
         parts = [_ids_of(*row) for row in connection.execute(query)]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def each(self, kind: LabelKind | None, n_features: int) -> Iterator[Segment | CorruptStore]:
-        """Yield every segment, or what is wrong with it."""
+        """Yield every row, some thousands at a time, or what is wrong with a segment."""
         with self._database.read() as connection:
             firsts = _firsts(connection)
-        for first in firsts:
+        size = max(1, SCAN_ROWS // self._rows(n_features)) if n_features else 1
+        for start in range(0, len(firsts), size):
+            some = firsts[start : start + size]
             try:
-                with self._database.read() as connection:
-                    row = connection.execute(_ONE, (first,)).fetchone()
-                if row is not None:  # else it was merged meanwhile
-                    yield self._decode(row, kind, n_features)
-            except CorruptStore as error:
-                yield error
+                yield from self._several(some, kind, n_features)
+            except CorruptStore:
+                for first in some:
+                    try:
+                        yield from self._several([first], kind, n_features)
+                    except CorruptStore as error:
+                        yield error
+
+    def _several(self, firsts: list[int], kind: LabelKind | None, n_features: int) -> list[Segment]:
+        """Return the rows of some segments, those that were merged meanwhile left out."""
+        with self._database.read() as connection:
+            found = [connection.execute(_ONE, (first,)).fetchone() for first in firsts]
+        groups = groupby((row for row in found if row is not None), key=lambda row: row[5] is None)
+        return [self._decode(list(rows), kind, n_features) for _, rows in groups]
 
     def _join(
-        self, connection: sqlite3.Connection, run: list[int], kind: LabelKind | None, n_features: int
+        self,
+        connection: sqlite3.Connection,
+        run: list[int],
+        kind: LabelKind | None,
+        n_features: int,
+        cut: bool = False,
     ) -> int:
-        """Put segments together and cut them where they are full; return the first row of the last piece."""
-        if len(run) < 2:
+        """Put segments together and cut them where they are full; return the first row of the last piece.
+
+        One alone stays as it is, unless it is to be ``cut``.
+        """
+        if len(run) < 2 and not cut:
             return run[0] if run else -1
         parts = [self._taken(connection, first, kind, n_features) for first in run]
         labels = [part.labels for part in parts if part.labels is not None]
@@ -266,20 +317,63 @@ class Segments:
         self, connection: sqlite3.Connection, first: int, kind: LabelKind | None, n_features: int
     ) -> Segment:
         """Remove a segment and return its rows."""
-        segment = self._decode(connection.execute(_ONE, (first,)).fetchone(), kind, n_features)
+        segment = self._decode([connection.execute(_ONE, (first,)).fetchone()], kind, n_features)
         connection.execute("DELETE FROM segment WHERE first = ?", (first,))
         return segment
 
-    def _decode(self, row: tuple[Any, ...], kind: LabelKind | None, n_features: int) -> Segment:
-        first, last, n, packed, head, labels, digest, checks, blob = row
-        ids = _ids_of(first, last, n, packed, head)
-        sizes_right = len(blob) == n * n_features * self._dtype.itemsize and len(checks) == 8 * n
-        if not sizes_right or digest != _digest(head, labels, checks):
-            raise CorruptStore(_damaged(first))
-        vectors = np.frombuffer(blob, dtype=self._dtype).reshape(n, n_features)
-        if not (row_checks(vectors, ids) == np.frombuffer(checks, dtype="<u8")).all():
-            raise CorruptStore(_damaged(first))
-        return Segment(ids, vectors, None if labels is None or kind is None else _labels(labels, n, kind))
+    def _decode(self, rows: list[tuple[Any, ...]], kind: LabelKind | None, n_features: int) -> Segment:
+        """Return the rows of segments that follow each other, all with labels or all without.
+
+        The checksum of a row covers its number and its vector. So the digest of a segment is looked at only where
+        its labels are read.
+        """
+        stride = n_features * self._dtype.itemsize
+        for first, _, n, packed, head, labels, digest, checks, blob in rows:
+            if len(blob) != n * stride or len(checks) != 8 * n or (packed is not None and len(packed) != 8 * n):
+                raise CorruptStore(_damaged(first))
+            if kind is not None and digest != _digest(head, labels, checks):
+                raise CorruptStore(_damaged(first))
+        ids = _ids_in(rows)
+        checks = b"".join([row[7] for row in rows])
+        vectors = np.frombuffer(b"".join([row[8] for row in rows]), dtype=self._dtype).reshape(
+            len(ids), n_features
+        )
+        wrong = row_checks(vectors, ids) != np.frombuffer(checks, dtype="<u8")
+        if wrong.any():
+            place = np.searchsorted([row[0] for row in rows], ids[np.flatnonzero(wrong)[0]], side="right") - 1
+            raise CorruptStore(_damaged(rows[max(place, 0)][0]))
+        if kind is None or rows[0][5] is None:
+            return Segment(ids, vectors, None)
+        return Segment(ids, vectors, np.concatenate([_labels(row[5], row[2], kind) for row in rows]))
+
+
+def _ids_in(rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
+    """Return the ids of the rows of segments; they increase, and end where the segments say."""
+    sizes = [row[2] for row in rows]
+    first, last = rows[0][0], rows[-1][1]
+    if last - first + 1 == sum(sizes):
+        ids = np.arange(first, last + 1)
+    else:
+        ids = np.concatenate([_ids(row[0], row[2], row[3]) for row in rows])
+    ends = np.cumsum(sizes)
+    begins = ids[ends - sizes] == [row[0] for row in rows]
+    if not (begins.all() and (ids[ends - 1] == [row[1] for row in rows]).all() and (np.diff(ids) > 0).all()):
+        raise CorruptStore(_damaged(first))
+    return ids
+
+
+def _batch(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Take segments that follow each other until they make a batch; all of them have labels, or none has."""
+    found: list[tuple[Any, ...]] = []
+    n_rows = n_bytes = 0
+    for row in rows:
+        if found and (row[5] is None) != (found[0][5] is None):
+            break
+        found.append(row)
+        n_rows, n_bytes = n_rows + row[2], n_bytes + len(row[8])
+        if n_rows >= SCAN_ROWS or n_bytes >= SCAN_BYTES:
+            break
+    return found
 
 
 def _firsts(connection: sqlite3.Connection) -> list[int]:
@@ -317,6 +411,10 @@ def _ids_of(first: int, last: int, n: int, packed: bytes | None, head: bytes) ->
     """Return the ids of a segment's rows, or raise where its header is damaged."""
     if head != _head(first, last, n, packed):
         raise CorruptStore(_damaged(first))
+    return _ids(first, n, packed)
+
+
+def _ids(first: int, n: int, packed: bytes | None) -> NDArray[np.int64]:
     if packed is None:
         return np.arange(first, first + n)
     return np.frombuffer(packed, dtype="<i8").astype(np.int64)
@@ -326,18 +424,6 @@ def _labels(blob: bytes, n: int, kind: LabelKind) -> NDArray[Any]:
     dtype, n_classes = kind
     labels: NDArray[Any] = np.frombuffer(blob, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype)
     return labels.reshape(n, n_classes) if n_classes else labels
-
-
-def _rows_of(ids: NDArray[np.int64], first: int, n: int, packed: bytes | None) -> NDArray[np.int64] | None:
-    """Return where ids stand in a segment, None if one is not in it."""
-    if packed is None:
-        rows = ids - first
-        return rows if (rows < n).all() else None
-    stored = np.frombuffer(packed, dtype="<i8")
-    rows = np.searchsorted(stored, ids)
-    if (rows >= n).any() or (stored[rows] != ids).any():
-        return None
-    return rows
 
 
 def _read(blob: sqlite3.Blob, row: int, n_bytes: int) -> bytes:

@@ -322,8 +322,15 @@ class SQLiteTable(Table):
 
     def tidy(self, connection: sqlite3.Connection) -> None:
         """Put small pieces together and drop old mappings, inside a transaction."""
-        self.segments.merge(connection, self.label_kind, self._count("n_features"))
+        self.merge(connection)
         drop_mappings(connection, self.setting("published"))
+
+    def merge(self, connection: sqlite3.Connection, full: bool = False) -> None:
+        """Put the small segments that came since the last time together, inside a transaction."""
+        after = int(self._settings.get("merged", -1))
+        merged = self.segments.merge(connection, self.label_kind, self._count("n_features"), after, full)
+        write_settings(connection, merged=merged)
+        self.settled(merged=merged)
 
     def _purge(self, connection: sqlite3.Connection) -> None:
         dead = np.array(sorted(self._deleted(connection)), dtype=np.int64)
@@ -331,7 +338,8 @@ class SQLiteTable(Table):
             self.segments.purge(connection, dead, self.label_kind, self._count("n_features"))
         connection.execute("DELETE FROM tombstone")
         connection.execute("DELETE FROM code")
-        self.segments.merge(connection, self.label_kind, self._count("n_features"))
+        self.settled(merged=-1)
+        self.merge(connection, full=True)
         if self._edition is not None:
             write_codes(connection, self._edition.purged(), 0)
 
