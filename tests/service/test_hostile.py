@@ -37,7 +37,7 @@ def test_a_filter_is_stopped_at_the_timeout(waiting):
         answer = waiting.post("/v1/search", ROW | {"where": odd(n)})
         answers.append((answer.status, answer.code, time.monotonic() - begin))
 
-    threads = [threading.Thread(target=ask, args=(400 - i,)) for i in range(4)]  # 2 at work, 2 that wait
+    threads = [threading.Thread(target=ask, args=(200 - i,)) for i in range(4)]  # 2 at work, 2 that wait
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -340,8 +340,8 @@ def test_filling_leaves_full_segments_and_the_same_rows(database):
     for _ in range(2):
         with database.write() as connection:
             segments.merge(connection, None, 3, full=True)
+        assert firsts(database) == [*range(0, 2 * at, 2 * 579)]
         found = list(segments.after(-1, None, 3))
-        assert [len(each) for each in found] == [3100, 4096, 4096, 4096, at - 3100 - 3 * 4096]
         assert np.array_equal(np.concatenate([each.ids for each in found]), ids[:at])
         assert np.array_equal(np.concatenate([each.vectors for each in found]), X[:at])
 

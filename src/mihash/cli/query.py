@@ -101,8 +101,8 @@ def search(
     columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"
-    options = {"where": parse_where(where), "rescore": rescore, "radius": radius, "margins": margins}
-    options["recall"] = recall
+    options: dict[str, Any] = {"where": parse_where(where), "rescore": rescore, "radius": radius}
+    options |= {"margins": margins, "recall": recall}
     with open_index(path, True, ray, partial or None) as index:
         own = None if key is None else find_keys(index, [key])[0]
         queries = _queries(index, query, vector, own, columns, file_format)

@@ -61,7 +61,7 @@ def as_list(value: Any) -> Any:
 
 def is_one(keys: Any) -> bool:
     """Tell whether one key is given."""
-    return isinstance(keys, int | str) or getattr(keys, "ndim", None) == 0
+    return isinstance(keys, str | bytes) or not isinstance(keys, Iterable) or getattr(keys, "ndim", None) == 0
 
 
 def several(keys: Any) -> Any:

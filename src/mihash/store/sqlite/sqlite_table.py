@@ -19,22 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...codes import bit_entropy
 from ...errors import CorruptStore, NotReady, StoreError
-from ...search import as_codes
 from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..filters import Condition
 from ..generations import generation_of, generation_stamp, stored_generation
 from ..keys import Key
-from ..metadata import decode_metadata
 from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
 from ..table import Table
 from .answers import Answers
+from .code_sample import code_sample
 from .database import Database
 from .items import (
-    all_found,
     describe_items,
     insert_items,
     list_items,
@@ -45,12 +42,12 @@ from .items import (
 )
 from .segments import Segment, Segments
 from .settings import new_settings, read_settings, write_settings
+from .stored_items import stored_items
 from .verification import verify
 from .versions import drop_mappings, mapping_of, mark_published
 
 _RETRIES = 3
 _CODES_SAMPLED = 10_000
-_CODES_COUNTED = 2048
 
 
 class RowsElsewhere(NotReady):
@@ -271,19 +268,7 @@ class SQLiteTable(Table):
 
     def _items(self, keys: list[Key]) -> list[Item]:
         with self.database.read() as connection:
-            ids, texts = lookup(connection, keys, with_texts=True)
-            numbers = np.array(all_found(keys, ids), dtype=np.int64)
-            if not len(numbers):
-                return []
-            wanted, places = np.unique(numbers, return_inverse=True)
-            vectors, kind = self.fetch(wanted), self.label_kind
-            if vectors is None:
-                raise CorruptStore(f"A vector of {len(keys)} stored keys is missing. Use a backup.")
-            labels = [None] * len(wanted) if kind is None else self.segments.labels_of(wanted, kind)
-            return [
-                Item(key, vectors[place], labels[place], decode_metadata(text))
-                for key, place, text in zip(keys, places.tolist(), texts, strict=True)
-            ]
+            return stored_items(connection, self.segments, keys, self._count("n_features"), self.label_kind)
 
     def listed(
         self, where: Condition | None = None, after: int = -1, limit: int | None = None
@@ -357,16 +342,7 @@ class SQLiteTable(Table):
     def about(self) -> dict[str, Any]:
         """Return how much the codes tell, on a sample of the rows."""
         edition = self.edition
-        if edition is None or not edition.n:
-            return {}
-        n_bits = edition.mapping.n_bits
-        rows = np.linspace(0, edition.n - 1, min(edition.n, _CODES_COUNTED)).astype(np.int64)
-        codes = as_codes(edition.columns[rows], n_bits)
-        return {
-            "codes_sampled": len(codes),
-            "codes_distinct": len(np.unique(codes, axis=0)),
-            "bit_entropy": bit_entropy(codes, n_bits),
-        }
+        return {} if edition is None or not edition.n else code_sample(edition)
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping; return how much.
