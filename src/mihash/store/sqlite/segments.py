@@ -24,7 +24,7 @@ from .checksum import row_checks
 from .database import PAGE_BYTES, Database
 
 SEGMENT_ROWS = 4096
-SCAN_ROWS = 4096
+SCAN_ROWS = 2048
 SCAN_BYTES = 64 << 20
 _CHAIN_BYTES = 48 << 10  # of a segment of wide rows, which is a chain of pages
 _ROW_EXTRA, _SEGMENT_EXTRA = 16, 160  # bytes of a row's checksum and label, and of all that a segment has once
