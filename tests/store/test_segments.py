@@ -350,7 +350,7 @@ def test_filling_leaves_full_segments_and_the_same_rows(database):
 
 
 def test_wide_rows_are_cut_by_bytes(database, monkeypatch):
-    monkeypatch.setattr(module, "SEGMENT_BYTES", 300_000, raising=False)
+    monkeypatch.setattr(module, "_CHAIN_BYTES", 300_000)
     wide = np.arange(100 * 5000, dtype=np.float32).reshape(100, 5000)  # 2 MB
     with database.write() as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 400_000)  # in place of 10^9
@@ -363,7 +363,7 @@ def test_wide_rows_are_cut_by_bytes(database, monkeypatch):
     with database.write() as connection:
         segments.merge(connection, None, 5000, full=True)
         counts = [n for (n,) in connection.execute("SELECT n FROM segment ORDER BY first")]
-    assert (sum(counts), max(counts)) == (100, 8)
+    assert (sum(counts), max(counts)) == (100, 15)
     assert np.concatenate([part.vectors for part in segments.after(-1, None, 5000)]).tobytes() == wide.tobytes()
 
 

@@ -167,8 +167,8 @@ class Segments:
                     if row is None:
                         return None
                     found[place] = (0, *row)
-        vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)
-        checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")
+            vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)
+            checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")
         if len(checks) != len(wanted) or not (row_checks(vectors, wanted) == checks).all():
             raise CorruptStore(_damaged(int(wanted[0])))
         if not is_sorted:
@@ -322,11 +322,14 @@ class Segments:
         return segment
 
     def _decode(self, rows: list[tuple[Any, ...]], kind: LabelKind | None, n_features: int) -> Segment:
-        """Return the rows of segments that follow each other, all with labels or all without.
+        """Return the rows of segments that follow each other, all with labels or all without."""
+        try:
+            return self._decoded(rows, kind, n_features)
+        except (TypeError, ValueError, IndexError, OverflowError) as error:  # a value of another type, or length
+            raise CorruptStore(_damaged(rows[0][0])) from error
 
-        The checksum of a row covers its number and its vector. So the digest of a segment is looked at only where
-        its labels are read.
-        """
+    def _decoded(self, rows: list[tuple[Any, ...]], kind: LabelKind | None, n_features: int) -> Segment:
+        """Decode rows: the checksum of a row covers its number and vector, the digest of a segment its labels."""
         stride = n_features * self._dtype.itemsize
         for first, _, n, packed, head, labels, digest, checks, blob in rows:
             if len(blob) != n * stride or len(checks) != 8 * n or (packed is not None and len(packed) != 8 * n):
