@@ -43,7 +43,9 @@ def test_a_newer_format_says_what_to_do(folder, database):
     connection.execute("UPDATE setting SET value = 99 WHERE name = 'format'")
     connection.commit()
     connection.close()
-    with pytest.raises(UnsupportedVersion, match=r"format 99, this mihash reads format 1. Upgrade mihash"):
+    with pytest.raises(
+        UnsupportedVersion, match=r"format 99, this mihash reads the formats up to 2. Upgrade mihash"
+    ):
         Database(folder, read_only=True)
 
 

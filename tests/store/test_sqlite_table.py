@@ -191,11 +191,10 @@ def test_a_mapping_of_another_width_is_not_waiting(table):
     assert table.waiting() is None
 
 
-@pytest.mark.parametrize("key", [[], ["key 1", "key 2"]])
-def test_more_or_less_than_one_key_is_not_one(table, key):
+@pytest.mark.parametrize("keys", [[], ["key 1", "key 2"]])
+def test_several_keys_are_a_list_of_items(table, keys):
     table.add(X[:10], [f"key {i}" for i in range(10)])
-    with pytest.raises(InvalidInput):
-        table.get(key)
+    assert [item.key for item in table.get(keys)] == keys
 
 
 @pytest.mark.parametrize(

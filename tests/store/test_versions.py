@@ -67,7 +67,7 @@ def test_a_build_that_is_stopped_changes_nothing_and_is_made_again(table, folder
 
     def stopped():
         turns.append(1)
-        return len(turns) > 16  # the first piece of codes is on the disk by then
+        return len(turns) > 27  # the first piece of codes is on the disk by then
 
     assert not table.build(1, stopped)
     assert answer(table, 50) == before

@@ -77,7 +77,8 @@ class Database:
             with _translated(self.path):
                 if not read_only:
                     self._guard = WriterLock(folder / LOCK)
-                self._check_format()
+                found = self._check_format()
+                self._check_length()
                 if not read_only:
                     self._writer = self._connect(checkpoints=True)
                     _set_up(self._writer)
@@ -86,8 +87,8 @@ class Database:
                     self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                     with self.write() as connection:
                         complete(connection)
-                        write_settings(connection, format=FORMAT)  # an older mihash is told to upgrade
-                self._check_length()
+                        if found != FORMAT:
+                            write_settings(connection, format=FORMAT)  # an older mihash is told to upgrade
         except OSError as error:
             self.close()
             raise StoreError(f"Cannot use {self.path}: {error}.") from error
@@ -318,7 +319,8 @@ class Database:
         _distrust(connection)
         return connection
 
-    def _check_format(self) -> None:
+    def _check_format(self) -> int:
+        """Return the number of the file's format, or raise where it cannot be read."""
         try:
             found = self._format()
         except sqlite3.OperationalError as error:
@@ -337,6 +339,7 @@ class Database:
         with self.read() as connection:
             check_schema(connection, self.path)
             check_structure(connection)
+        return int(found)
 
     def _format(self) -> Any:
         connection = self._reader().connection
