@@ -48,8 +48,8 @@ def test_the_log_is_followed_by_a_trigger_that_would_decide_otherwise(left_behin
     assert {row["accepted"] for row in history if row["kind"] == "trigger"} == {True, False}
     real = loop.decide
 
-    def contrary(*arguments):
-        decision = real(*arguments)
+    def contrary(*arguments, **options):
+        decision = real(*arguments, **options)
         return Decision(not decision.update, decision.gain, "on another machine")
 
     monkeypatch.setattr(loop, "decide", contrary)

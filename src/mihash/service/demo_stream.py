@@ -62,8 +62,8 @@ class Replay:
         if side is not None and self._turn_after:
             self.note = (
                 f"This is a demo: handwritten digits, {self._rate:g} per second. After every "
-                f"{self._turn_after:,} they are turned by 90 degrees: the stream drifts, the quality falls, and "
-                "the mapping has to adapt."
+                f"{self._turn_after:,} they are turned by 90 degrees: the stream changes, the quality falls, an "
+                "alarm is raised, and the index follows."
             )
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
