@@ -193,6 +193,15 @@ def test_it_is_better_than_the_papers_method_on_correlated_classes():
     assert scores["MomentHash"] > max(scores["MIHash"], scores["HMOH"]) - 0.01, scores
 
 
+def test_with_many_classes_and_few_examples_it_keeps_up_with_the_papers_method():
+    X, y = clusters(5000, d=32, n_classes=60, spread=1.5, seed=15)
+    scores = {
+        cls.__name__: retrieval(learned(cls(32, seed=0), X[:4000], y[:4000], 600), X[4000:], y[4000:])
+        for cls in (MomentHash, mihash.online.MIHash, mihash.online.HMOH)
+    }
+    assert scores["MomentHash"] > max(scores["MIHash"], scores["HMOH"]) - 0.01, scores
+
+
 def test_without_labels_it_is_better_than_hyperplanes_at_the_true_neighbours():
     X, _ = clusters(2500, d=24, n_classes=40, seed=6)
     hyperplanes = mihash.online.LSH(32, seed=0)

@@ -32,7 +32,7 @@ _EVERY = 1000  # examples between refreshes later
 _GROWN = 10  # a class refreshes the basis when it has twice its examples and so many more
 _OUTSIDE = 5  # the preconditioner outside the basis is made anew at every so many-th refresh
 _FEWEST = 50  # examples in the sample before the first information step
-_EARLY_STEPS, _MOST_STEPS = 500, 10
+_EARLY_STEPS, _EARLY_STEPS_PER_CLASS, _MOST_STEPS = 500, 20, 10
 _DRAWS = (150, 2500)
 _PAIRS = 62_500
 _ANCHORS = 100
@@ -153,8 +153,7 @@ class MomentHash(OnlineLearner):
             and len(reservoir) >= min(_FEWEST, reservoir.size)
             and self._takes_steps()
         ):
-            n_steps = int(np.clip(round(_EARLY_STEPS / max(self._since, 1)), 1, _MOST_STEPS))
-            for number in range(n_steps if self._labelled else 1):
+            for number in range(self._n_steps()):
                 self._step(self._basis, self._planes, X, y, reservoir, number)
         self._blocks += 1
         self._moments = self._moments.after(X, Y)
@@ -182,6 +181,13 @@ class MomentHash(OnlineLearner):
         if self.memory == _AUTO:
             return Moments(self._dimension, _MEMORY, _MEMORY_PER_CLASS)
         return Moments(self._dimension, float(self.memory))
+
+    def _n_steps(self) -> int:
+        """Return how many steps to take on this block: several while the stream is young, the more the classes."""
+        if not self._labelled or self._moments is None:
+            return 1
+        early = max(_EARLY_STEPS, _EARLY_STEPS_PER_CLASS * self._moments.n_classes)
+        return int(np.clip(round(early / max(self._since, 1)), 1, _MOST_STEPS))
 
     def _takes_steps(self) -> bool:
         """Tell whether to take information steps on this block; on fewer ones when little is left to learn."""
