@@ -16,6 +16,7 @@ OF_PYTHON = {
     "queries",
     "single",
     "condition",
+    "factors",
     "method",
     "n_threads",
 }  # what only a call in Python chooses, or makes

@@ -61,8 +61,24 @@ def test_the_trigger_rehashes_once_in_a_while_and_a_fixed_rate_all_the_time():
 def test_rehashing_time_is_that_of_the_doublings():
     """Add up five rehashes in each doubling, each of them at a table of three quarters of the doubling's end."""
     rows = 8192 * 2**10
-    added = sum(5 * 0.75 * rows / 2**j * MACHINE.rehash_s for j in range(11))
+    added = sum(5 * 0.75 * rows / 2**j * MACHINE.rehash_s for j in range(10))
+    added += 30 * 8192 / 2 * MACHINE.rehash_s  # while the sample was learned from
     assert plan(MACHINE, rows).rehashing_s == pytest.approx(added, rel=0.01)
+
+
+def test_a_sample_without_late_updates_still_costs_something():
+    quiet = replace(MACHINE, updates=6, updates_doubling=0)
+    costs = plan(quiet, 300_000)
+    assert 6 < costs.updates < 10
+    assert 0.5 * costs.rehash_s < costs.rehashing_s < costs.updates * costs.rehash_s
+    assert costs.rehashing_fixed_s / costs.rehashing_s < 10_000
+    assert plan(quiet, 1000).rehashing_s > 0
+
+
+def test_looking_up_vectors_and_replacing_rows_have_their_cost():
+    costs = plan(replace(MACHINE, lookup_s=2e-5, upsert_s=3e-4), 10**6)
+    assert costs.rescored_query_s == pytest.approx(costs.query_s + 2e-3)
+    assert costs.upsert_s == 3e-4
 
 
 def test_a_slow_stream_takes_its_time_and_a_fast_one_waits():
@@ -94,7 +110,7 @@ def test_a_calibration_measures_an_index_on_this_machine(tmp_path):
     assert (machine.n_learned, machine.updates, machine.n_features, machine.n_bits) == (1500, 2, 512, 16)
     assert (machine.interval, machine.labelled) == (100, False)
     assert 4 * 512 < machine.disk_bytes < 1.3 * 4 * 512
-    for rate in (machine.learn_s, machine.store_s, machine.rehash_s, machine.scan_s):
+    for rate in (machine.learn_s, machine.store_s, machine.rehash_s, machine.scan_s, machine.upsert_s):
         assert 0 < rate < 0.1
     assert machine.base_bytes > 30e6
     mihash.OnlineIndex.create(tmp_path / "index", 16, "lsh").close()

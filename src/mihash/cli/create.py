@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import Bits, NewFolder, Ray, Seed
+from .arguments import NewFolder, Ray, Seed
 from .output import say
 from .program import command
 
@@ -19,9 +19,15 @@ _PANEL = "An index"
 @command(_PANEL, "mihash create photos --bits 64 --metric cosine")
 def create(
     path: NewFolder,
-    bits: Bits = 64,
+    bits: Annotated[
+        int | None,
+        typer.Option(help="Code length.", show_default="64 or 128, by the first rows (docs/choosing.md)"),
+    ] = None,
     learner: Annotated[
-        str, typer.Option(help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, refit or sketchhash.")
+        str,
+        typer.Option(
+            help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, randomrotation, refit or sketchhash."
+        ),
     ] = "momenthash",
     metric: Annotated[str, typer.Option(help="The distance of vectors: euclidean or cosine.")] = "euclidean",
     theta: Annotated[
@@ -51,6 +57,14 @@ def create(
     watch: Annotated[
         bool, typer.Option("--drift/--no-drift", help="Look for changes of the stream, and follow them.")
     ] = True,
+    factors: Annotated[
+        bool | None,
+        typer.Option(
+            "--factors/--no-factors",
+            help="Keep two bytes more for each code (docs/search.md).",
+            show_default="unless there are labels",
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,
     seed: Seed = 0,
     parameter: Annotated[
@@ -83,23 +97,27 @@ def create(
     if shards is None and (node or ray is not None):
         raise InvalidInput("--ray and --node are for an index on Ray: give its number of shards with --shards.")
     window = None if keep is None else _parse_keep(keep)
-    made = Options(n_bits=bits, learner=learner, seed=seed, parameters=_parse_parameters(parameter or []))
+    length: dict[str, Any] = {} if bits is None else {"n_bits": bits}
+    made = Options(learner=learner, seed=seed, parameters=_parse_parameters(parameter or []), **length)
+    chosen = bits is None and not parameter
     index = OnlineIndex.create(
         path,
-        learner=made.make_learner(),
+        learner=learner if chosen else made.make_learner(),
         trigger=rule if theta is None else TriggerUpdate(theta, interval),
         drift=watch,
         metric=metric,
         normalize=not raw,
         reservoir_size=reservoir_size,
         dtype=dtype,
+        factors=factors,
         seed=seed,
         cluster=None if shards is None else Cluster(shards, _parse_nodes(node or []), ray),
     )
     with index:
         if window is not None:
             index.set_window(window)
-    say(f"Made an index of {bits} bits with {learner} in {path}. Next: mihash add {path} FILE")
+    how = "" if chosen else f" of {made.n_bits} bits"
+    say(f"Made an index{how} with {learner} in {path}. Next: mihash add {path} FILE")
 
 
 def _parse_keep(text: str) -> "Keep":

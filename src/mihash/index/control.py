@@ -24,6 +24,7 @@ from ..store.table import Table
 from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
 from .builder import Builder
+from .code_length import with_code_length
 from .history import History
 from .options import Options
 from .price import measured_price
@@ -364,6 +365,8 @@ class IndexControl:
     def _write(self, change: Change, y: ArrayLike | None, n: int | None = None) -> list[Key]:
         """Store the rows of a change with their labels, and learn from n rows, by default from all that wait."""
         with self._writing:
+            if (chosen := with_code_length(self._opened, self._options, change, y is not None)) != self._options:
+                self._options, self._history = chosen, History(self._opened, chosen)
             loop = self._ready()
             validation.width("X", change.vectors, loop.learner.n_features if len(change.vectors) else None)
             labels, settings = self._checked_labels(loop, len(change.vectors), y)

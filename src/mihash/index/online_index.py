@@ -23,6 +23,7 @@ from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
 from ..store.sqlite.seals import check_seals
+from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.sqlite.versions import Version, now
 from ..store.window import Window
 from ..trigger import PriceUpdate, Trigger
@@ -73,6 +74,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         normalize: bool = True,
         reservoir_size: int = 2000,
         dtype: str = "float32",
+        factors: bool | None = None,
         seed: int = 0,
         cluster: Cluster | None = None,
     ) -> Self:
@@ -83,13 +85,14 @@ class OnlineIndex(IndexItems, IndexSearch):
         path
             The folder; created if it does not exist.
         n_bits
-            The code length; by default that of the learner, or 64.
+            The code length; by default that of a learner that is given, else it is chosen at the first `add`: 64
+            with labels or for up to 64 features, and 128 otherwise (docs/choosing.md).
         learner
             An online hashing method, as an object such as ``mihash.online.HMOH(64, lr=0.5)`` or by name:
-            momenthash (the default), mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh; or refit, which
-            fits a batch method at intervals (docs/choosing.md). A hash mapping that was learned elsewhere, by a
-            method of `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns
-            nothing, features are not normalised, and `offer` gives it other mappings.
+            momenthash (the default), mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh, randomrotation; or
+            refit, which fits a batch method at intervals (docs/choosing.md). A hash mapping that was learned
+            elsewhere, by a method of `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index
+            then learns nothing, features are not normalised, and `offer` gives it other mappings.
         trigger
             When to rehash: a `PriceUpdate`, `TriggerUpdate` or `FixedRate`, or the name of one. By default
             ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
@@ -104,6 +107,10 @@ class OnlineIndex(IndexItems, IndexSearch):
             How many examples are sampled to measure quality on.
         dtype
             How vectors are stored: ``"float32"``, or ``"float16"`` for half the space.
+        factors
+            Whether each code is kept with two bytes that make margins estimates of distances (docs/search.md);
+            by default unless there are labels or the index is on Ray. Only linear mappings of normalised features
+            have them.
         seed
             Seeds everything random.
         cluster
@@ -121,7 +128,13 @@ class OnlineIndex(IndexItems, IndexSearch):
         )
         from .. import __version__
 
-        about = {"options": options.to_text(), "created": now(), "mihash": __version__}
+        about: dict[str, Any] = {"options": options.to_text(), "created": now(), "mihash": __version__}
+        if not isinstance(factors, bool | None):
+            raise InvalidInput(f"`factors` must be True, False or None; got {factors!r:.80}.")
+        usual = UNLESS_LABELLED if cluster is None else 0
+        about |= {"factors": usual if factors is None else int(factors)}
+        if n_bits is None and isinstance(learner, str | None):
+            about |= {"choose_bits": 1}
         index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
             index._history.begin(learner)
@@ -153,9 +166,12 @@ class OnlineIndex(IndexItems, IndexSearch):
                 index.set_window(keep)
             return index
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
+        factors = options.pop("factors", None)
         try:
             if window is not None and window != index._table.window:
                 raise InvalidInput("This index keeps other items. Open it without `keep`, then call `set_window`.")
+            if factors is not None and int(factors) != (index._table.setting("factors") or 0):
+                raise InvalidInput("This index was created with another value of `factors`. Leave it out.")
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)

@@ -25,7 +25,8 @@ from ..trigger import (
 
 METRICS = ("euclidean", "cosine")
 RELATIVE_THETA = 0.02
-_N_BITS = 64
+N_BITS = 64
+MOST_BITS = 4096
 
 
 Given = ParamSpec("Given")
@@ -89,7 +90,7 @@ class Options:
     mihash.errors.InvalidInput: `parameters` of hmoh must be among ...; got rate.
     """
 
-    n_bits: int = _N_BITS
+    n_bits: int = N_BITS
     learner: str = "momenthash"
     metric: str = "euclidean"
     normalize: bool = True
@@ -101,7 +102,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        self._take(n_bits=validation.integer("n_bits", self.n_bits, minimum=1, maximum=4096))
+        self._take(n_bits=validation.integer("n_bits", self.n_bits, minimum=1, maximum=MOST_BITS))
         validation.choice("metric", self.metric, METRICS)
         if not isinstance(self.normalize, bool):
             raise InvalidInput(f"`normalize` must be True or False; got {self.normalize!r}.")
@@ -156,7 +157,7 @@ class Options:
             if learner == ExternalMapping.name:
                 raise InvalidInput(f"`learner` cannot be {learner!r}: give the mapping itself as `learner`.")
             others |= {} if learner is None else {"learner": learner}
-            length = _N_BITS if n_bits is None else n_bits
+            length = N_BITS if n_bits is None else n_bits
         if n_bits not in (None, length):
             raise InvalidInput(f"`n_bits` must be that of the learner, {length}; got {n_bits!r}. Leave it out.")
         return cls(n_bits=length, trigger=rule, seed=seed, **others)

@@ -53,6 +53,11 @@ class HashMapping(ABC):
         """Whether the boundary of each bit is a hyperplane, so that vectors have a distance to it."""
         return False
 
+    @property
+    def has_factors(self) -> bool:
+        """Whether items have the two bytes of `mihash.mapping.factors`: margins of normalised features."""
+        return False
+
     def margins(self, X: Matrix) -> Matrix:  # noqa: ARG002 -- for those that have them
         """Return how far float32 vectors are from the hyperplane of each bit (n, b), after normalisation.
 

@@ -86,6 +86,11 @@ class NormalizedMapping(HashMapping):
         """Whether the inner mapping has margins."""
         return self.inner.has_margins
 
+    @property
+    def has_factors(self) -> bool:
+        """Whether the inner mapping has margins."""
+        return self.inner.has_margins
+
     def margins(self, X: Matrix) -> Matrix:
         """Return the inner mapping's margins of the normalised features."""
         return self.inner.margins(self.normalize(X))

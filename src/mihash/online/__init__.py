@@ -16,6 +16,7 @@ from .moment_hash import MomentHash
 from .okh import OKH
 from .online_learner import OnlineLearner
 from .osh import OSH
+from .random_rotation import RandomRotation
 from .refit import Refit
 from .sketchhash import SketchHash
 
@@ -31,6 +32,7 @@ __all__ = [
     "MIHash",
     "MomentHash",
     "OnlineLearner",
+    "RandomRotation",
     "Refit",
     "SketchHash",
     "learner_class",
@@ -47,6 +49,7 @@ _METHODS: tuple[type[OnlineLearner], ...] = (
     HCOH,
     HMOH,
     Refit,
+    RandomRotation,
 )
 LEARNERS: dict[str, type[OnlineLearner]] = {cls.name: cls for cls in _METHODS}
 

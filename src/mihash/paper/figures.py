@@ -48,6 +48,7 @@ COLORS = {
     "refit": "#b05fa8",
     "momenthash": "#16425b",
     "lsh": "#555555",
+    "randomrotation": "#9a8c7c",
 }
 MEASURES = {"ap": "AP", "dcg": "DCG", "ndcg": "NDCG"}
 _THETA, _TIMES = "\N{GREEK SMALL LETTER THETA}", "\N{MULTIPLICATION SIGN}"

@@ -20,6 +20,7 @@ METHOD_NAMES = {
     "hcoh": "HCOH",
     "hmoh": "HMOH",
     "lsh": "LSH",
+    "randomrotation": "RandomRotation",
     "refit": "Refit",
     "momenthash": "MomentHash",
     "shk": "SHK",

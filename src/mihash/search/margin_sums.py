@@ -16,18 +16,19 @@ from .parallel import in_threads, tiles
 
 REACH = 1000
 """How many of the nearest codes are ranked by margins, at least."""
+_REACH_WITH_FACTORS = 4000  # estimates of distances find more among the farther codes
 _TIMES = 10  # of what is wanted
 
 
-def reach(n_wanted: int) -> int:
+def reach(n_wanted: int, with_factors: bool = False) -> int:
     """Return how many of the nearest codes to rank by margins, for the best ``n_wanted`` of them.
 
     Examples
     --------
-    >>> reach(10), reach(2000)
-    (1000, 20000)
+    >>> reach(10), reach(10, with_factors=True), reach(2000)
+    (1000, 4000, 20000)
     """
-    return max(REACH, _TIMES * n_wanted)
+    return max(_REACH_WITH_FACTORS if with_factors else REACH, _TIMES * n_wanted)
 
 
 def margin_sums(

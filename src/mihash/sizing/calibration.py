@@ -36,6 +36,8 @@ _LABEL_BYTES = 8
 _SCANNED_BYTES = 16_000_000  # more than a core's own cache holds, as with any large index
 _QUERIES = 64
 _K = 10
+_LOOKED_UP = 100
+_UPSERTED = 500
 
 _OPEN = """
 import sys
@@ -60,7 +62,9 @@ class Calibration:
     learn_s, store_s, rehash_s, scan_s
         Seconds to learn from an example, to store a row, to read and encode a row again, to compare a code.
     query_s
-        Seconds of a query apart from the scan.
+        Seconds of a query apart from the scan, without looking up vectors.
+    lookup_s, upsert_s
+        Seconds to look up one candidate among the vectors; seconds to replace a row, learning included.
     disk_bytes, disk_base_bytes
         Bytes on the disk for a row, vector and codes of two versions included, and for what was learned.
     base_bytes
@@ -89,6 +93,8 @@ class Calibration:
     updates_doubling: int
     interval: int = 100
     labelled: bool = False
+    lookup_s: float = 0.0
+    upsert_s: float = 0.0
 
 
 def calibrate(
@@ -140,6 +146,7 @@ def calibrate(
     return Calibration(
         n_features, n_bits, dtype, learn_s, stored.store_s, stored.rehash_s, scan_s, stored.query_s,
         disk_bytes, stored.disk_base_bytes, base_bytes, n_learned, updates, doubling, interval, y is not None,
+        stored.lookup_s, stored.upsert_s + learn_s,
     )  # fmt: skip
 
 
@@ -173,7 +180,10 @@ def _made_up(n_features: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
 
 
 def _learning(X: NDArray[np.float32], y: NDArray[Any] | None, options: Options) -> tuple[float, int, int, int]:
-    """Return seconds for an example, how many there were, and the updates in all and in the last half."""
+    """Return seconds for an example, how many there were, and the updates in all and in the last half.
+
+    The seconds are those of the last half: at the beginning a learner starts, and looks at its sample more often.
+    """
     warm = options.make_loop()
     warm.feed(*warm.check(X[:_WARM], None if y is None else y[:_WARM]))
     loop, seen, n = options.make_loop(), [], len(X)
@@ -184,15 +194,19 @@ def _learning(X: NDArray[np.float32], y: NDArray[Any] | None, options: Options) 
 
     begin = time.process_time()
     loop.put(*loop.check(X, y))
+    half, half_at = 0, begin
     while loop.queue.later:
         loop.learn(options.interval, note)
+        if not half and loop.seen >= n // 2:
+            half, half_at = loop.seen, time.process_time()
         if loop.seen >= _FEWEST and time.process_time() - begin > _LONGEST_S:
             n = loop.seen
             break
-    took = time.process_time() - begin
+    end = time.process_time()
     if loop.failure is not None:
         raise InvalidInput(loop.failure)
-    return took / n, n, len(seen), sum(at > n // 2 for at in seen)
+    learn_s = (end - half_at) / (n - half) if half < n else (end - begin) / n
+    return learn_s, n, len(seen), sum(at > n // 2 for at in seen)
 
 
 @dataclass(frozen=True)
@@ -202,6 +216,8 @@ class _Stored:
     store_s: float
     rehash_s: float
     query_s: float
+    lookup_s: float
+    upsert_s: float
     disk_bytes: float
     disk_base_bytes: float
 
@@ -222,21 +238,33 @@ def _storing(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, scan_s
     with OnlineIndex.open(path) as index:
         store_s = _fill(index, chunk, n_chunks)
         rehash_s = _rehash(index)
-        query = X[:1]
-        index.search(query)
-        begin = time.perf_counter()
-        for _ in range(_QUERIES):
-            index.search(query)
-        query_s = (time.perf_counter() - begin) / _QUERIES - len(index) * scan_s
         n = len(index)
-    per_row = max(_on_disk(path) - before, 0) / (n_chunks * len(chunk))
+        query_s = _query(index, X, rescore=0)
+        lookup_s = max(_query(index, X, rescore=_LOOKED_UP) - query_s, 0.0) / _LOOKED_UP
+        query_s -= n * scan_s
+        begin = time.perf_counter()
+        replaced = np.arange(min(_UPSERTED, len(chunk)))
+        index.upsert(chunk[replaced], replaced, replaced % 2)
+        upsert_s = (time.perf_counter() - begin) / len(replaced)
+    per_row = max(_on_disk(path) - before, 0) / (n_chunks * len(chunk) + len(replaced))
     return _Stored(
         store_s=store_s,
         rehash_s=rehash_s / n,
         query_s=max(query_s, 0.0),
+        lookup_s=lookup_s,
+        upsert_s=upsert_s,
         disk_bytes=per_row,
         disk_base_bytes=max(before - _SITTINGS * len(chunk) * per_row, 0.0),
     )
+
+
+def _query(index: OnlineIndex, X: NDArray[np.float32], rescore: int) -> float:
+    """Return the seconds of one query."""
+    index.search(X[:1], rescore=rescore)
+    begin = time.perf_counter()
+    for i in range(_QUERIES):
+        index.search(X[i : i + 1], rescore=rescore)
+    return (time.perf_counter() - begin) / _QUERIES
 
 
 def _fill(index: OnlineIndex, chunk: NDArray[np.float32], n_chunks: int) -> float:

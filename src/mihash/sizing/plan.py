@@ -12,6 +12,9 @@ from math import ceil, log2
 from .. import validation
 from .calibration import Calibration
 
+_AT_LEAST = 0.5  # rehashes in a doubling of the stream, where the sample had none in its last half
+_LOOKED_UP = 100
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -38,7 +41,11 @@ class Plan:
     rehashing_s, rehashing_fixed_s
         Time spent on that while the table grows to its size.
     query_s
-        How long one query takes with a scan.
+        How long one query takes with a scan, by codes alone.
+    rescored_query_s
+        The same, with 100 candidates looked up among the vectors; a search looks up as many as its recall needs.
+    upsert_s
+        How long it takes to replace one row.
     queries_per_s
         How many queries a second the cores of a node answer; every query goes to all nodes.
     broadcast_bytes
@@ -58,6 +65,8 @@ class Plan:
     rehashing_s: float
     rehashing_fixed_s: float
     query_s: float
+    rescored_query_s: float
+    upsert_s: float
     queries_per_s: float
     broadcast_bytes: float
 
@@ -109,7 +118,12 @@ def plan(
         rehash_s = max(rehash_s, share * machine.disk_bytes / speed)
     doublings = log2(max(rows / machine.n_learned, 1))
     updates_fixed = rows / machine.interval + 1
-    updates = min(machine.updates + machine.updates_doubling * doublings, updates_fixed)
+    later = max(machine.updates_doubling, _AT_LEAST)
+    updates = min(machine.updates + later * doublings, updates_fixed)
+    # Rows that are encoded again: those of the measured stream, half full on average; then in each doubling so
+    # many times three quarters of its end.
+    early = min(machine.updates, updates) * min(rows, machine.n_learned) / 2
+    encoded = early + 1.5 * later * max(rows - machine.n_learned, 0)
     query_s = machine.query_s + share * machine.scan_s
     return Plan(
         rows_per_node=share,
@@ -122,10 +136,11 @@ def plan(
         rehash_s=rehash_s,
         updates=updates,
         updates_fixed=updates_fixed,
-        # In a doubling the table has three quarters of its last size, on average; the one before costs half.
-        rehashing_s=min(1.5 * machine.updates_doubling, updates) * rehash_s,
+        rehashing_s=min(encoded / rows, updates) * rehash_s,
         rehashing_fixed_s=updates_fixed / 2 * rehash_s,
         query_s=query_s,
+        rescored_query_s=query_s + _LOOKED_UP * machine.lookup_s,
+        upsert_s=machine.upsert_s,
         queries_per_s=cores / query_s,
         broadcast_bytes=4 * machine.n_features * machine.n_bits,
     )

@@ -7,7 +7,7 @@ new edition. So a reader with an edition answers from one version, while others 
 import hashlib
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import CorruptStore
 from ..mapping import HashMapping
+from ..mapping.factors import N_FACTORS, factors_of
 from ..search import Bitmap, Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
 from .buffers import appended
 
@@ -29,6 +30,7 @@ class Published:
     mapping: HashMapping
     n_items: int
     n_dead: int
+    has_factors: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Edition:
         How often deleted rows were purged before it.
     n_described
         How many changes of metadata alone, of any time, it knows of.
+    factors_
+        Two bytes of each row (`mihash.mapping.factors`), or none (n, 0).
     """
 
     version: int
@@ -68,10 +72,11 @@ class Edition:
     n_tombstones: int = 0
     n_purges: int = 0
     n_described: int = 0
+    factors_: NDArray[np.uint8] = field(default_factory=lambda: np.empty((0, 0), dtype=np.uint8))
 
     @classmethod
-    def empty(cls, version: int, mapping: HashMapping, capacity: int = 0) -> "Edition":
-        """Return an edition without rows."""
+    def empty(cls, version: int, mapping: HashMapping, capacity: int = 0, factors: bool = False) -> "Edition":
+        """Return an edition without rows; with ``factors``, two more bytes are kept where the mapping has them."""
         return cls(
             version,
             mapping,
@@ -80,6 +85,7 @@ class Edition:
             empty_columns(capacity, mapping.n_bits),
             np.zeros(capacity, dtype=np.bool_),
             Searcher(mapping.n_bits),
+            factors_=np.empty((capacity, N_FACTORS if factors and mapping.has_factors else 0), dtype=np.uint8),
         )
 
     @property
@@ -91,6 +97,16 @@ class Edition:
     def columns(self) -> Columns:
         """The codes of the rows as columns of words."""
         return self.columns_[: self.n]
+
+    @property
+    def factors(self) -> NDArray[np.uint8]:
+        """The two bytes of the rows (n, 2), or none (n, 0)."""
+        return self.factors_[: self.n]
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether rows have two bytes more."""
+        return bool(self.factors_.shape[1])
 
     @property
     def dead(self) -> NDArray[np.bool_]:
@@ -112,20 +128,25 @@ class Edition:
         """How many rows were not deleted."""
         return self.n - self.n_dead
 
-    def appended(self, ids: NDArray[np.int64], codes: NDArray[np.uint8]) -> "Edition":
-        """Return the edition with more rows; only its newest holder may append."""
-        n = self.n + len(ids)
+    def appended(self, ids: NDArray[np.int64], rows: NDArray[np.uint8]) -> "Edition":
+        """Return the edition with more rows: codes, and factors behind them. Only its newest holder may append."""
+        n, n_bytes = self.n + len(ids), -(-self.mapping.n_bits // 8)
+        codes, factors = rows[:, :n_bytes], rows[:, n_bytes:]
         return replace(
             self,
             n=n,
             ids_=appended(self.ids_, self.n, ids),
             columns_=appended(self.columns_, self.n, as_columns(codes), order="F"),
             dead_=appended(self.dead_, self.n, np.zeros(len(ids), dtype=np.bool_)),
+            factors_=appended(self.factors_, self.n, factors) if self.has_factors else self.factors_,
         )
 
     def encoded(self, ids: NDArray[np.int64], X: NDArray[np.float32]) -> "Edition":
         """Return the edition with more rows, whose vectors are encoded with its mapping."""
-        return self.appended(ids, self.mapping.encode_rows(X))
+        codes = self.mapping.encode_rows(X)
+        if not self.has_factors:
+            return self.appended(ids, codes)
+        return self.appended(ids, np.concatenate([codes, factors_of(self.mapping.margins(X), X.shape[1])], axis=1))
 
     def without(self, ids: Sequence[int] | NDArray[np.int64], n_tombstones: int | None = None) -> "Edition":
         """Return the edition with some rows marked as deleted, after so many deletions in all."""
@@ -165,6 +186,7 @@ class Edition:
             ids_=self.ids[kept],
             columns_=np.asfortranarray(self.columns[kept]),
             dead_=np.zeros(n, dtype=np.bool_),
+            factors_=self.factors[kept] if self.has_factors else self.factors_,
             searcher=Searcher(self.mapping.n_bits),
             n_dead=0,
             n_purges=self.n_purges + 1,
@@ -174,13 +196,18 @@ class Edition:
         """Return the packed codes of some rows."""
         return as_codes(self.columns[start:stop], self.mapping.n_bits)
 
+    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return some rows as they are stored: codes, and factors behind them."""
+        codes = self.codes(start, stop)
+        return np.concatenate([codes, self.factors[start:stop]], axis=1) if self.has_factors else codes
+
 
 def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) -> None:
     """Store the codes of all rows from ``start`` on, inside a transaction."""
     for begin in range(start, edition.n, CODE_ROWS):
         end = min(begin + CODE_ROWS, edition.n)
         ids = edition.ids[begin:end]
-        blob = np.ascontiguousarray(edition.codes(begin, end)).tobytes()
+        blob = np.ascontiguousarray(edition.rows(begin, end)).tobytes()
         connection.execute(
             "INSERT OR REPLACE INTO code (version, first, last, n, digest, codes) VALUES (?, ?, ?, ?, ?, ?)",
             (edition.version, int(ids[0]), int(ids[-1]), len(ids), _digest(edition, ids, blob), blob),
@@ -195,7 +222,7 @@ def read_codes(
     Codes can be made again from the vectors, so reading stops at damage; the rows from there on are left out.
     """
     query = "SELECT first, last, n, digest, codes FROM code WHERE version = ? ORDER BY first"
-    n_bytes = -(-edition.mapping.n_bits // 8)
+    n_bytes = -(-edition.mapping.n_bits // 8) + edition.factors_.shape[1]
     for first, last, n, digest, blob in connection.execute(query, (edition.version,)):
         rows = ids[edition.n : edition.n + n]
         placed = n and len(rows) == n and (rows[0], rows[-1]) == (first, last)

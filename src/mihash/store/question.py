@@ -44,10 +44,14 @@ class Nearest(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The nearest codes to each query, with the sums of margins that rank them, or None where nothing does."""
+    """The nearest codes to each query, with the sums of margins that rank them, or None where nothing does.
+
+    ``most`` is how many codes were asked for; None for all within a radius.
+    """
 
     by_codes: Found
     sums: list[NDArray[np.float32]] | None = None
+    most: int | None = None
 
 
 def by_margins(reached: Reached, most: int | None) -> Found:
@@ -215,6 +219,8 @@ class Question:
         metadata=_about("string", "How to search the codes: scan, multi-index, or auto for the faster one."),
     )
     n_threads: int = field(default=1, metadata=_about("integer", "How many threads share the work.", 1))
+    factors: bool | None = None
+    """Whether margins are made estimates by the two bytes of each code; None: where that was measured to pay."""
     single: bool = False
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 

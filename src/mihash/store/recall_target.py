@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .question import Question
 
 if TYPE_CHECKING:
+    from .edition import Edition, Published
     from .table import Table
 
 RECALL = 0.95
@@ -62,6 +63,7 @@ class RecallTarget:
         self._table = table
         self._lock = threading.Lock()
         self._truth: _Truth | None = None
+        self._factors_pay = (-1, 0, False)  # for which version, of how many items
         self._choices: dict[tuple[int, float, bool], tuple[int, int, Choice]] = {}
 
     def choice(self, k: int, recall: float | None = None, margins: bool | None = None) -> Choice:
@@ -79,23 +81,49 @@ class RecallTarget:
         with self._lock:
             version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
             if version != edition.version or not _is_like(n_items, edition.n_items):
-                found = self._measured(wide, name[1], margins, most)
+                factors = margins is not False and self._pay(edition)
+                found = self._measured(wide, name[1], margins, most, factors)
                 self._choices[name] = edition.version, edition.n_items, found
         return found
+
+    def factors_pay(self, question: Question) -> bool:
+        """Tell whether the two bytes of each code find more of the true neighbours; measured if it was not yet."""
+        edition = self._table.edition
+        if edition is None or not edition.has_factors or not question.by_margins(edition.mapping):
+            return False
+        with self._lock:
+            return self._pay(edition)
+
+    def _pay(self, edition: "Edition | Published") -> bool:
+        if not edition.has_factors or edition.n_items <= _FEWEST:
+            return False
+        version, n_items, pay = self._factors_pay
+        if version != edition.version or not _is_like(n_items, edition.n_items):
+            shares = [self._curve(_WIDTH, _FEWEST, None, factors)[0][-1] for factors in (False, True)]
+            pay = bool(shares[1] > shares[0])
+            self._factors_pay = edition.version, edition.n_items, pay
+        return pay
 
     def known(self) -> Choice | None:
         """Return what was chosen last for ten results and the default recall; None before such a search."""
         found = self._choices.get((_WIDTH, RECALL, True))
         return None if found is None else found[2]
 
-    def _measured(self, k: int, recall: float, margins: bool | None, most: int) -> Choice:
+    def _curve(
+        self, k: int, width: int, margins: bool | None, factors: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the recall among the first 1, 2, ... candidates, and its standard error."""
         truth = self._true_nearest(k)
+        # One more than is wanted: each query finds itself.
+        question = Question(truth.queries, width + 1, margins=margins, factors=factors)
+        found = self._table.nearest(question, with_keys=False).found
+        return _recalls([ids for ids, _ in found], truth, width)
+
+    def _measured(self, k: int, recall: float, margins: bool | None, most: int, factors: bool) -> Choice:
         wanted = _FEWEST + k
         while True:
             wanted = min(wanted, most)
-            question = Question(truth.queries, wanted + 1, margins=margins)  # one more: each query finds itself
-            found = self._table.nearest(question, with_keys=False).found
-            curve, errors = _recalls([ids for ids, _ in found], truth, wanted)
+            curve, errors = self._curve(k, wanted, margins, factors)
             reached = np.flatnonzero(curve[k - 1 :] - errors[k - 1 :] >= recall)
             if len(reached) or wanted >= most:
                 place = k - 1 + int(reached[0]) if len(reached) else len(curve) - 1

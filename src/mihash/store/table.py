@@ -324,6 +324,8 @@ class Table(ItemReads):
 
         Where rows of that version were purged, it asks the next one; after some attempts it stops changes first.
         """
+        if question.factors is None:
+            question = replace(question, factors=self.target.factors_pay(question))
         for _ in self._attempts():
             with self._moment() as moment:
                 found = self._ask(moment, question, with_keys)

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ...search import reach
 from ..keys import key_array
 from ..question import Found, Nearest, Question, Reached, by_margins
 from .log import View
@@ -56,8 +55,7 @@ def candidates(answers: dict[int, Reached], question: Question) -> Found:
     if not parts:
         return question.nothing().found
     ranked = all(part.sums is not None for part in parts)
-    most = None if question.radius is not None else reach(question.n_wanted) if ranked else question.n_wanted
-    found, orders = nearest_of([part.by_codes for part in parts], most)
+    found, orders = nearest_of([part.by_codes for part in parts], parts[0].most)
     if not ranked:
         return found
     together = [np.concatenate(sums) for sums in zip(*(part.sums or () for part in parts), strict=True)]

@@ -31,7 +31,7 @@ from ..question import Found, Item, Nearest, Question
 from ..sqlite.database import Database
 from ..sqlite.items import stored_already
 from ..sqlite.segments import Segment, Segments
-from ..sqlite.settings import new_settings, read_settings, write_settings
+from ..sqlite.settings import new_settings, read_settings, with_factors, write_settings
 from ..sqlite.versions import drop_mappings, mark_published
 from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
@@ -92,7 +92,8 @@ class RayTable(Table):
             self.segments = Segments(self.database, self.setting("dtype"))  # for its casts; it has no rows here
             self._joined = connect(address)
             name, session = str(self.setting("cluster")), uuid.uuid4().hex
-            about = {"dtype": self.setting("dtype"), "metric": self.setting("metric")}
+            about = {name: self.setting(name) for name in ("dtype", "metric")}
+            about["factors"] = self.setting("factors") or 0
 
             def start(place: Place) -> Any:
                 if read_only:
@@ -183,7 +184,9 @@ class RayTable(Table):
         version = self._view.version  # what the next search asks for
         if version is None:
             return None
-        return Published(version, self.mapping_of(version), len(self), self._n_dead())
+        mapping = self.mapping_of(version)
+        has_factors = mapping.has_factors and with_factors(self._settings)
+        return Published(version, mapping, len(self), self._n_dead(), has_factors)
 
     @property
     def purged(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...mapping.factors import estimates
 from ...search import Bitmap, as_bitmap, as_columns, margin_sums, reach
 from ..edition import Edition
 from ..filters import Condition
@@ -76,13 +77,17 @@ class Answers:
             within = edition.searcher.within(queries, edition.columns, question.radius, *how)
             return Reached([(edition.ids[row], each) for row, each in within])
         ranked = question.by_margins(edition.mapping)
-        k = reach(question.n_wanted) if ranked else question.n_wanted
+        with_factors = ranked and edition.has_factors and bool(question.factors)
+        k = reach(question.n_wanted, with_factors) if ranked else question.n_wanted
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
         found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
         if not ranked:
-            return Reached(found)
+            return Reached(found, None, k)
         margins = edition.mapping.margins(question.queries)
-        return Reached(found, list(margin_sums(queries, edition.columns, rows, margins, question.n_threads)))
+        sums = margin_sums(queries, edition.columns, rows, margins, question.n_threads)
+        if with_factors:
+            sums = estimates(sums, margins, edition.factors[rows], edition.mapping.n_features)
+        return Reached(found, list(sums), k)
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
         """Return what was found with its keys, where they are wanted; None where a row is no longer stored."""

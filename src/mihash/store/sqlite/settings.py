@@ -15,6 +15,24 @@ def new_settings(dtype: str, metric: str) -> dict[str, Any]:
     return {"dtype": dtype, "metric": metric, "plain_keys": 1}
 
 
+UNLESS_LABELLED = 2
+"""The setting ``factors`` of a table whose rows have two bytes more unless labelled; 1: always, 0: never."""
+
+
+def with_factors(settings: dict[str, Any]) -> bool:
+    """Tell whether rows have two bytes more, where the mapping has them.
+
+    Codes that were learned from labels are not made to estimate distances.
+
+    Examples
+    --------
+    >>> [with_factors({"factors": value, "labels": "class"}) for value in (0, 1, UNLESS_LABELLED)]
+    [False, True, False]
+    """
+    value = settings.get("factors")
+    return value == 1 or (value == UNLESS_LABELLED and settings.get("labels") is None)
+
+
 def read_settings(connection: sqlite3.Connection) -> dict[str, Any]:
     """Return every setting by name, or raise where one is damaged."""
     found = {}

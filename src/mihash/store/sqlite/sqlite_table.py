@@ -41,7 +41,7 @@ from .items import (
     top_key,
 )
 from .segments import Segment, Segments
-from .settings import new_settings, read_settings, write_settings
+from .settings import new_settings, read_settings, with_factors, write_settings
 from .stored_items import stored_items
 from .verification import verify
 from .versions import drop_mappings, mapping_of, mark_published
@@ -150,6 +150,11 @@ class SQLiteTable(Table):
             self._generation_stamp = stamp
         return False
 
+    @property
+    def _with_factors(self) -> bool:
+        """Whether rows get two bytes more, where the mapping has them."""
+        return with_factors(self._settings)
+
     # The write path
 
     def lookup(
@@ -203,7 +208,7 @@ class SQLiteTable(Table):
         mapping = self.mapping_of(number)
         self.check_width(mapping)
         old = self._edition
-        edition = Edition.empty(number, mapping, 0 if old is None else old.n + CODE_ROWS)
+        edition = Edition.empty(number, mapping, 0 if old is None else old.n + CODE_ROWS, self._with_factors)
         stored = 0
         with self.database.write() as connection:
             connection.execute("DELETE FROM code WHERE version = ?", (number,))
@@ -383,12 +388,14 @@ class SQLiteTable(Table):
         if published is None:
             return None
         mapping = mapping_of(connection, published)
-        edition, damage = read_codes(connection, Edition.empty(published, mapping, len(ids)), ids)
+        edition, damage = read_codes(
+            connection, Edition.empty(published, mapping, len(ids), self._with_factors), ids
+        )
         if damage is not None:
             warnings.warn(f"{damage} They are made again from the vectors.", RuntimeWarning, stacklevel=2)
             if not self.database.read_only:
                 self._drop_codes(published)
-            edition = Edition.empty(published, mapping, len(ids))
+            edition = Edition.empty(published, mapping, len(ids), self._with_factors)
         edition = self._caught_up(edition)
         _check_whole(edition, self._count("rows"))
         return self._with_deletions(edition)

@@ -16,7 +16,7 @@ from .database import Database
 from .items import check_items, removed_items
 from .seals import SEALED, check_seals
 from .segments import LabelKind, Segments
-from .settings import read_settings
+from .settings import read_settings, with_factors
 from .versions import kept_mappings, mapping_of
 
 _ROUNDING = 1e-3  # of a typical value: float32 leaves errors far below it, and damage is rarely so small
@@ -91,10 +91,11 @@ def _versions(connection: sqlite3.Connection, ids: NDArray[Any], problems: list[
     for relation in SEALED:
         with _listed(problems):
             check_seals(connection, relation)
-    numbers = kept_mappings(connection)
+    numbers, factors = kept_mappings(connection), with_factors(read_settings(connection))
     for number in numbers:
         with _listed(problems, f"Version {number}: "):
-            _, damage = read_codes(connection, Edition.empty(number, mapping_of(connection, number)), ids)
+            empty = Edition.empty(number, mapping_of(connection, number), factors=factors)
+            _, damage = read_codes(connection, empty, ids)
             problems += [] if damage is None else [str(damage)]
     return len(numbers)
 

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+import mihash
+from mihash.errors import InvalidInput
+from mihash.mapping.factors import estimates, factors_of
+from mihash.store.question import Question
+
+rng = np.random.default_rng(0)
+X = (rng.standard_normal((20, 12))[rng.integers(0, 20, 900)] + 0.4 * rng.standard_normal((900, 12))).astype("f4")
+Q = X[:4] + np.float32(0.1)
+
+
+def made(folder, **options):
+    index = mihash.open(folder, **{"n_bits": 40, "learner": "lsh"} | options)
+    index.add(X[:500])
+    index.add(X[500:])
+    index.wait()
+    return index
+
+
+def test_codes_are_ranked_by_the_estimate_and_come_back_as_they_were(tmp_path):
+    index = made(tmp_path / "index")
+    edition = index._table.edition
+    assert np.array_equal(edition.factors, factors_of(edition.mapping.margins(X), 12))
+    question = Question(Q, 20, factors=True)
+    hits = question.hits(index._table.nearest(question))
+    margins, codes = edition.mapping.margins(Q), edition.mapping.encode(X)
+    for query, own, keys, distances in zip(Q, margins, hits.keys, hits.distances, strict=True):
+        bits = np.unpackbits(codes ^ edition.mapping.encode(query), axis=1, bitorder="little", count=40)
+        found = estimates((bits * own).sum(axis=1)[None].astype("f4"), own[None], edition.factors[None], 12)[0]
+        assert distances == pytest.approx(np.sort(found)[:20], rel=1e-4, abs=1e-5)
+        assert found[keys] == pytest.approx(distances, rel=1e-4, abs=1e-5)
+    index.delete([3, 700])
+    index.compact()
+    before = index.search(Q, 20, rescore=0)
+    assert index.verify()["rows"] == 898
+    index.close()
+    with mihash.open(tmp_path / "index") as again:
+        assert np.array_equal(
+            again._table.edition.factors, factors_of(edition.mapping.margins(np.delete(X, [3, 700], 0)), 12)
+        )
+        after = again.search(Q, 20, rescore=0)
+        assert after.keys.tolist() == before.keys.tolist()
+        assert after.distances.tolist() == before.distances.tolist()
+        with pytest.raises(InvalidInput, match="created with another value"):
+            mihash.OnlineIndex.open_or_create(tmp_path / "index", read_only=True, factors=False)
+
+
+def test_an_index_without_them_has_codes_alone(tmp_path):
+    with made(tmp_path / "index", factors=False) as index:
+        assert not index._table.edition.has_factors
+        with index._table.database.read() as connection:
+            sizes = connection.execute("SELECT length(codes), n FROM code").fetchall()
+        assert all(size == 5 * n for size, n in sizes)
+    with pytest.raises(InvalidInput, match="`factors` must be True, False or None"):
+        mihash.open(tmp_path / "other", factors="yes")
+
+
+def test_codes_learned_from_labels_have_none_unless_asked_for(tmp_path):
+    for factors, expected in ((None, False), (True, True)):
+        with mihash.open(tmp_path / str(factors), factors=factors, learner="momenthash", n_bits=16) as index:
+            index.add(X, np.arange(900) % 5)
+            index.wait()
+            assert index._table.edition.has_factors == expected
+            index.verify()
+
+
+def test_they_are_used_where_they_find_more(tmp_path):
+    for n_bits in (6, 12, 96):
+        with made(tmp_path / str(n_bits), learner="randomrotation", n_bits=n_bits) as index:
+            recalls = []
+            for factors in (False, True):
+                index._table.target._factors_pay = (index.version, len(index), factors)
+                recalls.append(index.evaluate(rescore=100).candidates)
+            index._table.target._factors_pay = (-1, 0, False)
+            assert index._table.target.factors_pay(Question(Q)) == (recalls[1] > recalls[0])
+            assert index.evaluate(rescore=100).candidates == max(recalls)
+            assert not index._table.target.factors_pay(Question(Q, margins=False))
+            assert not index._table.target.factors_pay(Question(Q, radius=3))
+
+
+@pytest.mark.parametrize(
+    ("d", "labels", "expected"), [(12, False, 64), (100, False, 128), (100, True, 64), (64, False, 64)]
+)
+def test_the_code_length_is_chosen_by_the_first_rows(tmp_path, d, labels, expected):
+    rows = rng.standard_normal((300, d))
+    with mihash.open(tmp_path / "index") as index:
+        with pytest.raises(InvalidInput):
+            index.add(rows * np.nan)
+        index.add(rows, np.arange(300) % 3 if labels else None)
+        index.wait()
+        assert index.stats()["n_bits"] == index.snapshot.n_bits == index.options.n_bits == expected
+        before = index.search(rows[:3], rescore=0)
+    with mihash.open(tmp_path / "index") as index:
+        assert index.options.n_bits == expected
+        assert index.search(rows[:3], rescore=0).distances.tolist() == before.distances.tolist()
+        index.add(rows + 1, np.arange(300) % 3 if labels else None)
+
+
+def test_a_code_length_that_was_given_stays(tmp_path):
+    for number, options in enumerate([{"n_bits": 24}, {"learner": mihash.online.LSH(48)}]):
+        with mihash.open(tmp_path / str(number), **options) as index:
+            index.add(rng.standard_normal((50, 100)))
+            assert index.snapshot.n_bits == (24, 48)[number]
