@@ -48,6 +48,12 @@ class Reservoir:
     neighbors
         A rule to use instead: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
 
+    Attributes
+    ----------
+    measures
+        Whether the 5 % quantile is kept up to date. A loop whose learner and triggers do not use it turns that
+        off; it is then computed when it is asked for, of the sample of that moment.
+
     Examples
     --------
     >>> import mihash
@@ -73,6 +79,8 @@ class Reservoir:
         self._fixed = as_neighborhood(neighbors)
         self._neighborhood = self._fixed
         self._measured_at = 0
+        self._asked: tuple[int, Neighborhood] | None = None  # the threshold at an example count
+        self.measures = True
         self._X: NDArray[np.float32] | None = None
         self._y: NDArray[Any] | None = None
         self._origin = np.zeros(self.size, dtype=np.int64)
@@ -104,7 +112,11 @@ class Reservoir:
     @property
     def neighborhood(self) -> Neighborhood | None:
         """Who is a neighbour of whom; None until two examples without labels were seen."""
-        return self._neighborhood
+        if self.measures or self._neighborhood is not None or len(self) < 2:
+            return self._neighborhood
+        if self._asked is None or self._asked[0] != self.seen:
+            self._asked = self.seen, within_fraction(self.X, FRACTION)
+        return self._asked[1]
 
     @property
     def given_neighborhood(self) -> Neighborhood | None:
@@ -207,7 +219,7 @@ class Reservoir:
             return
         if self._y is not None:
             self._neighborhood = label_neighborhood(self._y)
-        elif len(self) >= 2 and 10 * self.seen >= 11 * self._measured_at:
+        elif self.measures and len(self) >= 2 and 10 * self.seen >= 11 * self._measured_at:
             self._neighborhood = within_fraction(self.X, FRACTION)
             self._measured_at = self.seen
 

@@ -239,3 +239,16 @@ def test_moments_follow_a_change_better():
         codes = loop.accepted.encode(rows[2900:])
         found.append(mihash.quality(codes, labels[2900:], 12))
     assert found[0] > found[1]
+
+
+def test_the_quantile_of_distances_is_taken_only_where_it_is_used():
+    loop = make()
+    fed(loop, labels=None)
+    assert not loop.reservoir.measures
+    assert loop.reservoir.state()["neighborhood"] is None
+    rule = loop.reservoir.neighborhood  # asked for, of the sample of now
+    assert rule is loop.reservoir.neighborhood
+    assert rule == mihash.neighbors.within_fraction(loop.reservoir.X)
+    assert loop.sampled()(loop.current).information > 0
+    for used in (make(mihash.online.MIHash(12)), make(triggers=[mihash.TriggerUpdate()])):
+        assert used.reservoir.measures

@@ -3,6 +3,7 @@
 import re
 import threading
 
+import numpy as np
 import pytest
 
 import mihash
@@ -184,3 +185,24 @@ def test_the_histogram_counts_each_request_once():
     assert counts[2] == counts[-2] == 3
     assert counts[-1] == 4
     assert "mihash_items" not in text
+
+
+def test_alarms_are_decisions_and_are_counted(running):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 1500) + 3 * (np.arange(1500) >= 1000)
+    X = rng.standard_normal((6, 8))[y] + 0.4 * rng.standard_normal((1500, 8))
+    options = {"drift": mihash.DriftWatch(quiet=300), "trigger": mihash.PriceUpdate(5), "reservoir_size": 200}
+    with running(learner="momenthash", **options) as service:
+        call = Caller(service).ready()
+        body = {"vectors": X.tolist(), "labels": y.tolist()}
+        assert call.post("/v1/items", body).status == 201
+        service.service.index.catch_up()
+        (alarm,) = [
+            each for each in call.get("/v1/history?limit=100").body["decisions"] if each["kind"] == "alarm"
+        ]
+        assert alarm["seen"] in (1100, 1200)
+        assert alarm["gain"] > 6
+        assert call.get("/v1/stats").body["alarms"] == 1
+        assert "\nmihash_alarms_total 1\n" in call.get("/metrics").body.decode()
+        points = call.get("/v1/quality?limit=100").body["points"]
+        assert [point["theta"] for point in points] == [None] * len(points)

@@ -105,6 +105,11 @@ class Check(Record):
         return Decision(self.accepted, gain, self.reason, current, snapshot)
 
 
+def asks_for_threshold(trigger: Trigger | None) -> bool:
+    """Tell whether a trigger measures pairs of a sample without labels: all but one with a price."""
+    return trigger is not None and not isinstance(trigger, PriceUpdate)
+
+
 def decide(
     trigger: Trigger,
     mapping: HashMapping,

@@ -31,7 +31,7 @@ from ..trigger import FEWEST, Decision, PriceUpdate, Trigger
 from .arrivals import WINDOW, Arrivals
 from .blocks import learn_rows
 from .decision_log import DecisionLog, Entry
-from .decisions import Branch, Check, decide
+from .decisions import Branch, Check, asks_for_threshold, decide
 from .distances import Distances, reservoir_distances
 from .normalization import N_EXAMPLES, Normalization, fit_normalization, wrapped
 from .quality import SampleQuality
@@ -103,6 +103,7 @@ class Loop:
         self.learner, self.reservoir, self.metric, self.raises = learner, reservoir, metric, raises
         self.branches = [Branch(copy.copy(trigger)) for trigger in triggers]  # one with a sum of its own
         self.drift = copy.copy(drift)
+        reservoir.measures = learner.uses_threshold or any(asks_for_threshold(rule) for rule in triggers)
         self.quality = SampleQuality(n_mappings=len(self.branches) + 2)
         self.arrivals = Arrivals(n_mappings=len(self.branches) + 1)
         self.observing_s = 0.0  # CPU seconds that looking at rows before they are learned took
@@ -112,7 +113,7 @@ class Loop:
         self.failure: str | None = None
         self._intervals = sorted({trigger.interval for trigger in triggers if trigger is not None})
         self._observed = 0  # windows up to this example were looked at
-        self._alarm: Decision | None = None  # of the last one, not told yet
+        self._alarm: Decision | None = None  # not told yet
         self._checked = 0  # checks up to this example are made
         self._offset = 0  # examples that are not in the reservoir's count: before a restart, or dropped
         self._log = DecisionLog()
@@ -134,7 +135,7 @@ class Loop:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing is being learned: learning has failed, or a batch method refuses the sample; or None."""
+        """Why nothing is learned: learning has failed, or a batch method refuses the sample; or None."""
         return self.failure or self.learner.refusal
 
     @property
@@ -240,9 +241,9 @@ class Loop:
 
     def _watch(self, at: int, notify: Notify) -> None:
         """Let prices and the drift watch look at a window before it is learned; follow the stream at an alarm."""
-        begin, rows, prices = time.process_time(), self.queue.head(self._window), self._prices
-        if self.drift is None and not prices:
+        if self.drift is None and not self._prices:
             return
+        begin, rows, prices = time.process_time(), self.queue.head(self._window), self._prices
         with self._failing():
             if self._observed < at and len(self.reservoir) >= min(FEWEST, self.reservoir.size):
                 with one_thread():
@@ -287,8 +288,7 @@ class Loop:
             known = isinstance(error, MIHashError)
             self._stop(str(error) if known else f"{self.learner.name} raised {type(error).__name__}: {error}")
 
-    def _stop(self, failure: str | None) -> None:
-        """Stop learning, if there is a failure; rows that are due stay counted, and are not learned from."""
+    def _stop(self, failure: str | None) -> None:  # rows that are due stay counted, and are not learned from
         self.failure = failure
         if failure is not None:
             self._offset += self.queue.due

@@ -97,6 +97,7 @@ class MomentHash(OnlineLearner):
     """
 
     name = "momenthash"
+    uses_threshold = False
 
     def __init__(
         self,

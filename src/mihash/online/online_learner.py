@@ -52,6 +52,7 @@ class OnlineLearner(ABC):
     needs_labels: bool = False
     block_size: int = 100
     forced_until: int = 0  # until so many examples, the table is updated after every block (App. D.2)
+    uses_threshold: bool = True  # whether it learns from pairs below a distance, where there are no labels
     refusal: str | None = None  # why a method that is fitted to the sample could not learn from the last one
     learned_names: ClassVar[tuple[str, ...]] = ("W",)
 
