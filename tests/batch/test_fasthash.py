@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import threadpoolctl
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 import mihash
 import oracles_fasthash as oracle
 from mihash import state as saved
-from mihash.batch.fasthash import LOSSES, FastHash, _forest, _trees, infer_bit, pair_weights
+from mihash.batch.fasthash import LOSSES, FastHash, _forest, infer_bit, pair_weights
 from mihash.codes import as_words, pack
-from mihash.errors import InvalidInput, NotReady
+from mihash.errors import InvalidInput
 from mihash.mapping import ForestMapping, mapping_from_state
 from mihash.neighbors import label_neighborhood
 
@@ -94,29 +93,6 @@ def test_shared_labels():
     assert losses[1] < losses[0]
 
 
-@pytest.mark.parametrize("depth", [1, 4, None])
-@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
-def test_trees_are_those_of_scikit_learn(depth, scale):
-    X = (rng.standard_normal((1500, 9)) * scale).astype(np.float32)
-    X[:, 1] = rng.integers(0, 3, 1500)  # thresholds half-way between values
-    X[:, 2] = np.float32(0.1) + rng.integers(0, 2, 1500) * np.spacing(np.float32(0.1))  # and between neighbours
-    y = (X[:, 0] + X[:, 3] * X[:, 4] / scale + (X[:, 1] + (X[:, 2] > 0.1)) * scale > scale) ^ (
-        rng.random(1500) < 0.1
-    )
-    model = HistGradientBoostingClassifier(max_iter=40, max_depth=depth, max_leaf_nodes=None, early_stopping=False)
-    model.fit(X, y)
-    chosen = np.arange(9)
-    mapping = _forest([_trees(model, chosen)], 9)
-    thresholds = mapping.arrays()["threshold"]
-    edges = X[:200].copy()  # on the thresholds, and beside them
-    edges[:, 0] = np.resize(thresholds[np.abs(thresholds) < 1e14], 200)
-    edges[100:, 0] = np.nextafter(edges[100:, 0], np.float32(np.inf))
-    for vectors in (X, edges, (rng.standard_normal((3000, 9)) * scale).astype(np.float32)):
-        expected = model.decision_function(vectors)
-        assert np.array_equal(mapping.project(vectors)[:, 0], expected.astype(np.float32))
-        assert np.array_equal(mihash.unpack(mapping.encode(vectors), 1)[:, 0], expected > 0)
-
-
 def test_bits_fit_the_classes():
     X, y = DIGITS.X[:900], DIGITS.y[:900]
     mapping = FastHash(n_bits=16, iterations=40, seed=1).fit(X, y)
@@ -131,6 +107,28 @@ def test_bits_fit_the_classes():
         mapping.encode(DIGITS.X[test]), mapping.encode(DIGITS.X[base]), (DIGITS.y[test], DIGITS.y[base]), 16
     )
     assert score > 0.8
+
+
+@pytest.mark.parametrize("options", [{"inference": "cut", "n_starts": 1}, {"boosting": "exponential"}])
+def test_the_published_steps_learn_too(options):
+    mapping = FastHash(n_bits=8, iterations=20, **options).fit(DIGITS.X[:500], DIGITS.y[:500])
+    codes, queries = mapping.encode(DIGITS.X[:500]), mapping.encode(DIGITS.X[500:700])
+    score = mihash.mean_average_precision(queries, codes, (DIGITS.y[500:700], DIGITS.y[:500]), 8)
+    assert score > 0.6
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_cuts_never_raise_the_loss(loss):
+    y, codes, words = draw(40, 4, 5, seed=1)
+    neighbors = label_neighborhood(y).between(None, y, None, y)
+    losses = []
+    for n_sweeps in range(4):
+        source = np.random.default_rng(3)
+        options = {"n_starts": 1, "inference": "cut"}
+        z = infer_bit(words, y, pair_weights(loss, 6), source, n_sweeps=n_sweeps, **options)
+        losses.append(oracle.total_loss(loss, oracle.with_bit(codes, z), neighbors))
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0]
 
 
 def test_short_codes_begin_long_ones():
@@ -217,42 +215,6 @@ def test_history_is_what_the_trees_miss():
     method = FastHash(n_bits=3, iterations=60)
     method.fit(DIGITS.X[:300], DIGITS.y[:300])
     assert max(method.history) < min(weak)
-
-
-class Unknown(HistGradientBoostingClassifier):
-    """What a scikit-learn to come might be."""
-
-    change = None
-
-    def fit(self, X, y):
-        super().fit(X, y)
-        type(self).change(self)
-        return self
-
-
-def _gone(model):
-    del model._predictors
-
-
-def _renamed(model):
-    for (predictor,) in model._predictors:
-        predictor.nodes = predictor.nodes[["value", "feature_idx"]]
-
-
-def _moved(model):
-    model._baseline_prediction = model._baseline_prediction + 1
-    model.decision_function = lambda X: HistGradientBoostingClassifier.decision_function(model, X) - 1
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [(_gone, "no attribute '_predictors'"), (_renamed, "num_threshold"), (_moved, "add up to something else")],
-)
-def test_trees_that_cannot_be_read_are_an_error(change, message, monkeypatch):
-    monkeypatch.setattr(Unknown, "change", staticmethod(change))
-    monkeypatch.setattr("sklearn.ensemble.HistGradientBoostingClassifier", Unknown)
-    with pytest.raises(NotReady, match=rf"FastHash cannot read the trees of scikit-learn .*{message}"):
-        FastHash(n_bits=2, iterations=2).fit(DIGITS.X[:200], DIGITS.y[:200])
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,18 @@ def test_learners_lower_their_loss_and_separate_classes(method, data):
     assert mapping_from_state(mapping.state()) == mapping
 
 
+@pytest.mark.parametrize("method", [DPSH, DTSH])
+def test_the_papers_schedule_learns_too(method, data):
+    X, y = data
+    options = {"n_bits": 12, "epochs": 8, "batch_size": 64, "learning_rate": 1.0}
+    learner = method(**options, optimizer="sgd")
+    mapping = learner.fit(X[:500], y[:500])
+    assert learner.history[-1] < learner.history[0]
+    assert mapping != method(**options).fit(X[:500], y[:500])
+    with pytest.raises(InvalidInput, match="`optimizer` must be one of 'adam', 'sgd'"):
+        method(optimizer="lbfgs")
+
+
 def test_multi_labels_and_early_stop(data):
     X, y = data
     Y = np.eye(5, dtype=np.uint8)[y]

@@ -41,7 +41,7 @@ def test_every_table_and_figure_is_there():
         "table3-wide",
         "learners",
     }
-    expected |= {"table1-setting2"}
+    expected |= {"table1-setting2", "everything"}
     assert set(definition_names()) == expected | {f"table{number}" for number in range(1, 10)}
 
 
@@ -173,7 +173,7 @@ def test_the_command_is_whole(tmp_path, monkeypatch):
 
 
 def test_unknown_names(tmp_path):
-    with pytest.raises(UnknownName, match="no experiment 'table99'; known: figure3"):
+    with pytest.raises(UnknownName, match="no experiment 'table99'; known: everything"):
         load_definition("table99")
     with pytest.raises(UnknownName, match="no learner 'magic'"):
         load_definition(written(tmp_path, GOOD.replace("lsh", "magic")))

@@ -127,6 +127,12 @@ def test_times(tmp_path):
         ("MIHash", "3.000", "0.600", "20.0 %", "", "", ""),
     )
     assert not any("not to be used" in note for note in table.notes)
+    times = {"learning_s": 2.0, "deciding_s": 0.5, "reservoir_s": 0.25, "update_s": 0.02}
+    whole = tmp_path / "whole"
+    write(whole, definition, lambda run: {"times": times, "updates": 201 if run.theta is None else 11})
+    saved = make_table(definition, whole, "smoke")
+    assert saved.columns[4:8] == ("reservoir, s", "a table update, s", "updates", "updates saved, s")
+    assert saved.rows[0][4:8] == ("0.250", "0.020", "201 -> 11", "3.8")
     write(tmp_path, define("times", intervals=(0.1,)), {"times": {"learning_s": 9.0, "deciding_s": 0.1}})
     assert make_table(definition, tmp_path, "smoke") == table  # a pass of its own
     write(tmp_path, define("times", intervals=(0.1,)), {})  # the same seconds of learning: one pass
@@ -176,5 +182,22 @@ def test_generated_data_are_labelled(tmp_path):
 
 
 def test_a_definition_without_a_table_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="`draws` must be one of 'curves', 'thetas'"):
+    with pytest.raises(InvalidInput, match="`draws` must be one of 'curves', 'methods', 'thetas'"):
         make_table(load_definition("figure3"), tmp_path, "smoke")
+
+
+def test_the_area_can_be_taken_by_the_trapezoidal_rule(tmp_path):
+    curve = {"precisions": [0.1, 0.4, 0.7], "examples": [100, 200, 500], "area": 0.4}
+    write(tmp_path, define("curves"), curve)
+    areas = [make_table(define("curves", auc=auc), tmp_path, "smoke").rows[0][2] for auc in ("mean", "trapezoid")]
+    assert areas == ["0.400 -> 0.400 (+0.0 %)", "0.475 -> 0.475 (+0.0 %)"]
+
+
+def test_settings_of_a_method_have_rows_of_their_own(tmp_path):
+    definition = define("methods", methods=("osh", "okh"), parameters={"osh": [{}, {"loss": "hinge"}]})
+    write(tmp_path, definition, {})
+    assert [row[0] for row in make_table(definition, tmp_path, "smoke").rows] == [
+        "OSH",
+        "OSH, loss = hinge",
+        "OKH",
+    ]

@@ -1,7 +1,6 @@
 """FastHash: supervised hashing in two steps, with boosted trees as hash functions (Sec. 4.3.2, Table 1)."""
 
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -9,19 +8,17 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..codes import as_words, pack
-from ..errors import NotReady
 from ..kernels import jit, one_thread, popcount
 from ..mapping import ForestMapping
 from ..neighbors import Labels, label_neighborhood
 from .batch_method import FIRST, BatchMethod, Matrix, Progress
+from .boosting import LOSSES as BOOSTINGS
+from .boosting import boost
+from .graph_cut import settle_by_cut
 
 LOSSES = ("ksh", "hinge")
-_BINS = 63
+INFERENCES = ("descent", "cut")
 _LEAF = 20
-_PATIENCE = 10
-_FIELDS = ("feature_idx", "num_threshold", "left", "is_leaf", "depth", "value")
-_KNOWN = "1.9"
-_CHECKED = 100  # rows on which trees that were read are compared with scikit-learn's own
 
 
 class FastHash(BatchMethod):
@@ -43,15 +40,20 @@ class FastHash(BatchMethod):
     loss
         With d the distance of a pair and m the length of the code so far: ``"ksh"``, (m y - (m - 2 d))^2 with y
         1 for neighbours and -1 for others; or ``"hinge"``, d^2 for neighbours and max(m / 2 - d, 0)^2 for others.
+    inference
+        How the values of a block are found: ``"descent"``, coordinate descent from three forms of the block, or
+        ``"cut"``, the published graph cut, which is exact for a block and needs SciPy.
     n_starts
         From how many random bits the inference starts; the best outcome is kept.
     block_size
         How many similar examples at most are moved together in the inference.
     iterations
         How many trees a bit is the sum of at most.
+    boosting
+        The loss that the trees lower: ``"logistic"``, or ``"exponential"``, the published one.
     tolerance
-        A bit has its last tree when ten in a row lowered the logistic loss on the examples by no more than this;
-        None takes them all.
+        A bit has its last tree when ten in a row lowered that loss on the examples by no more than this; None
+        takes them all.
     tree_depth
         The depth of a tree.
     learning_rate
@@ -68,9 +70,8 @@ class FastHash(BatchMethod):
 
     Notes
     -----
-    The publication cuts a graph in each block and boosts with the exponential loss; here a block is solved by
-    coordinate descent from several starts, and the trees are scikit-learn's histogram gradient boosting, which
-    minimises the logistic loss.
+    The publication cuts a graph in each block and boosts with the exponential loss. The defaults are faster and as
+    good (docs/divergences.md).
 
     Examples
     --------
@@ -89,9 +90,11 @@ class FastHash(BatchMethod):
         n_bits: int = 32,
         *,
         loss: str = "ksh",
+        inference: str = "descent",
         n_starts: int = 8,
         block_size: int = 1000,
         iterations: int = 200,
+        boosting: str = "logistic",
         tolerance: float | None = None,
         tree_depth: int = 4,
         learning_rate: float = 0.2,
@@ -100,9 +103,11 @@ class FastHash(BatchMethod):
     ) -> None:
         super().__init__(n_bits, seed)
         self.loss = validation.choice("loss", loss, LOSSES)
+        self.inference = validation.choice("inference", inference, INFERENCES)
         self.n_starts = validation.integer("n_starts", n_starts, minimum=1)
         self.block_size = validation.integer("block_size", block_size, minimum=1)
         self.iterations = validation.integer("iterations", iterations, minimum=1)
+        self.boosting = validation.choice("boosting", boosting, BOOSTINGS)
         self.tolerance = None if tolerance is None else validation.number("tolerance", tolerance, minimum=0)
         self.tree_depth = validation.integer("tree_depth", tree_depth, minimum=1, maximum=16)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
@@ -112,7 +117,7 @@ class FastHash(BatchMethod):
         """Learn one bit after the other."""
         assert y is not None
         rng = self.generator(FIRST)
-        options = {"n_starts": self.n_starts, "block_size": self.block_size}
+        options = {"n_starts": self.n_starts, "block_size": self.block_size, "inference": self.inference}
         bits = np.zeros((len(X), self.n_bits), dtype=np.bool_)
         parts = []
         for r in range(self.n_bits):
@@ -125,34 +130,21 @@ class FastHash(BatchMethod):
 
     def _boost(self, X: NDArray[np.float32], z: NDArray[np.bool_], rng: np.random.Generator) -> dict[str, Any]:
         """Return the trees fitted to one bit, in the layout of `ForestMapping`."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
         d = X.shape[1]
         chosen = np.sort(rng.permutation(d)[: self.n_candidates])
-        seed = int(rng.integers(2**31))
         if z.all() or not z.any():
             return _constant(1.0 if z[0] else -1.0)
-        model = HistGradientBoostingClassifier(
-            max_iter=self.iterations,
-            max_depth=self.tree_depth,
-            max_leaf_nodes=None,
-            learning_rate=self.learning_rate,
-            max_bins=_BINS,
-            min_samples_leaf=max(1, min(_LEAF, len(X) // _LEAF)),
-            early_stopping=self.tolerance is not None,
-            scoring="loss",
-            validation_fraction=None,
-            n_iter_no_change=_PATIENCE,
-            tol=self.tolerance or 0.0,
-            random_state=seed,
+        trees = boost(
+            X if len(chosen) == d else X[:, chosen],
+            z,
+            n_trees=self.iterations,
+            depth=self.tree_depth,
+            rate=self.learning_rate,
+            min_leaf=max(1, min(_LEAF, len(X) // _LEAF)),
+            loss=self.boosting,
+            tolerance=self.tolerance,
         )
-        given = X if len(chosen) == d else X[:, chosen]
-        model.fit(given, z)
-        trees = _trees(model, chosen)
-        read = _forest([trees], d).project(X[:_CHECKED])[:, 0]
-        if not np.allclose(read, model.decision_function(given[:_CHECKED]), rtol=1e-4, atol=1e-4):
-            raise _unreadable("they add up to something else")
-        return trees
+        return trees | {"feature": chosen[trees["feature"]]}
 
 
 def pair_weights(loss: str, length: int) -> NDArray[np.float32]:
@@ -183,13 +175,15 @@ def infer_bit(
     n_starts: int = 8,
     n_sweeps: int = 2,
     block_size: int = 1000,
+    inference: str = "descent",
 ) -> NDArray[np.bool_]:
     """Return the bit z (n,) that makes 1/2 sum_ij a_ij z_i z_j small, given the codes so far as words.
 
     A sweep divides the examples at random into blocks of similar ones. In each block, the rest being fixed, single
     values are changed as long as that lowers the sum; this starts from the block as it is, from all 1 and from all
     -1, and the best of the three is taken, so the sum never rises. Within a block neighbours attract each other
-    (a_ij <= 0), which is what makes such a search good.
+    (a_ij <= 0), which is what makes such a search good. It is also why ``inference="cut"`` finds the best values
+    of a block by a minimum cut; pairs of a block that are not neighbours are left as they were.
     """
     rule = label_neighborhood(y)
     Z = np.empty((len(words), n_starts), dtype=np.float32)
@@ -202,7 +196,9 @@ def infer_bit(
             with one_thread():
                 pulls = A @ Z
             if sweep < n_sweeps:
-                Z[block] = _settle(np.ascontiguousarray(A[:, block]), pulls, Z[block])
+                inside = np.ascontiguousarray(A[:, block])
+                settle = _settle if inference == "descent" else settle_by_cut
+                Z[block] = settle(inside, pulls, Z[block])
             else:
                 totals += np.einsum("is,is->s", Z[block], pulls, dtype=np.float64)
     found: NDArray[np.bool_] = Z[:, np.argmin(totals)] > 0
@@ -291,43 +287,6 @@ def _descend(inside: NDArray[np.float32], pull: NDArray[np.float64], z: NDArray[
 def _add(total: NDArray[np.float64], factor: float, row: NDArray[np.float32]) -> None:
     for q in range(len(row)):
         total[q] += factor * row[q]
-
-
-def _trees(model: Any, chosen: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the trees of a fitted scikit-learn model as arrays, by depth, so that siblings are adjacent.
-
-    These attributes are not part of scikit-learn's public interface (its public models are too slow here), so the
-    caller checks what was read.
-    """
-    try:
-        predictors = [predictor for (predictor,) in model._predictors]
-        nodes = np.concatenate([predictor.nodes for predictor in predictors])
-        fields = {name: nodes[name] for name in _FIELDS}
-        offset = float(np.reshape(model._baseline_prediction, ()))
-    except (AttributeError, TypeError, ValueError) as error:
-        raise _unreadable(str(error)) from error
-    sizes = np.array([len(predictor.nodes) for predictor in predictors])
-    roots = np.cumsum(sizes) - sizes
-    tree = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((fields["depth"], tree))
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    left = np.where(fields["is_leaf"], np.arange(len(order)), fields["left"] + roots[tree])
-    return {
-        "feature": chosen[fields["feature_idx"][order]],
-        "threshold": fields["num_threshold"][order],
-        "left": place[left[order]],
-        "value": fields["value"][order],
-        "roots": roots,
-        "offset": offset,
-    }
-
-
-def _unreadable(why: str) -> NotReady:
-    return NotReady(
-        f"FastHash cannot read the trees of scikit-learn {version('scikit-learn')}: {why}. It is tested with "
-        f"{_KNOWN}: install that version."
-    )
 
 
 def _constant(value: float) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class DPSH(LinearLearner):
         The code length b.
     eta
         The weight of the quantisation error.
-    epochs, batch_size, learning_rate, patience, seed
+    epochs, batch_size, learning_rate, optimizer, patience, seed
         As in `LinearLearner`.
 
     References
@@ -83,10 +83,11 @@ class DPSH(LinearLearner):
         epochs: int = 40,
         batch_size: int = 128,
         learning_rate: float = 0.05,
+        optimizer: str = "adam",
         patience: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(n_bits, epochs, batch_size, learning_rate, patience, seed)
+        super().__init__(n_bits, epochs, batch_size, learning_rate, optimizer, patience, seed)
         self.eta = validation.number("eta", eta, minimum=0)
 
     def loss(self) -> nn.Module:

@@ -100,7 +100,7 @@ class DTSH(LinearLearner):
         The margin; None is b / 4.
     lambda_
         The weight of the quantisation error.
-    epochs, batch_size, learning_rate, patience, seed
+    epochs, batch_size, learning_rate, optimizer, patience, seed
         As in `LinearLearner`.
 
     References
@@ -128,10 +128,11 @@ class DTSH(LinearLearner):
         epochs: int = 40,
         batch_size: int = 128,
         learning_rate: float = 0.05,
+        optimizer: str = "adam",
         patience: int | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(n_bits, epochs, batch_size, learning_rate, patience, seed)
+        super().__init__(n_bits, epochs, batch_size, learning_rate, optimizer, patience, seed)
         self.alpha = None if alpha is None else validation.number("alpha", alpha, minimum=0)
         self.lambda_ = validation.number("lambda_", lambda_, minimum=0)
 

@@ -17,7 +17,9 @@ from ..neighbors import Labels
 from .schedule import Schedule
 from .torch_method import DeepLearner
 
+OPTIMIZERS = ("adam", "sgd")
 _SPREAD = 0.1
+_MOMENTUM, _DECAY, _DECAY_EVERY = 0.9, 0.9, 20
 
 
 class LinearLearner(DeepLearner):
@@ -26,8 +28,10 @@ class LinearLearner(DeepLearner):
     Parameters
     ----------
     learning_rate
-        Of Adam; it falls linearly to 0. (Plain gradient descent, as in the publications, needs steps that are
-        small where outputs are large and large where they are small; see docs/divergences.md.)
+        The first learning rate.
+    optimizer
+        ``"adam"``: the learning rate falls linearly to 0. ``"sgd"``: the paper's schedule (App. B.3), gradient
+        descent with momentum 0.9 whose learning rate is multiplied by 0.9 after every 20 epochs.
     n_bits, epochs, batch_size, patience, seed
         As in `DeepLearner`.
     """
@@ -38,11 +42,13 @@ class LinearLearner(DeepLearner):
         epochs: int,
         batch_size: int,
         learning_rate: float,
+        optimizer: str,
         patience: int | None,
         seed: int,
     ) -> None:
         super().__init__(n_bits, seed, epochs, batch_size, patience)
         self.learning_rate = validation.number("learning_rate", learning_rate, above=0)
+        self.optimizer = validation.choice("optimizer", optimizer, OPTIMIZERS)
 
     @abstractmethod
     def loss(self) -> nn.Module:
@@ -59,9 +65,14 @@ class LinearLearner(DeepLearner):
         return LinearMapping(W, layer.bias.detach().double().numpy() - mean @ W)
 
     def _descend(self, Z: Tensor, labels: Tensor, progress: Progress) -> nn.Linear:
-        loss, schedule = self.loss(), Schedule("linear")
-        layer = self._start(Z.shape[1])
-        optimizer = torch.optim.Adam(layer.parameters(), self.learning_rate)
+        loss, layer = self.loss(), self._start(Z.shape[1])
+        optimizer: torch.optim.Optimizer
+        if self.optimizer == "adam":
+            schedule = Schedule("linear")
+            optimizer = torch.optim.Adam(layer.parameters(), self.learning_rate)
+        else:
+            schedule = Schedule("step", decay=_DECAY, decay_every=_DECAY_EVERY)
+            optimizer = torch.optim.SGD(layer.parameters(), self.learning_rate, momentum=_MOMENTUM)
 
         def step(rows: Tensor, number: int, n_steps: int) -> float:
             for group in optimizer.param_groups:

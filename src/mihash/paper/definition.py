@@ -16,6 +16,7 @@ from ..batch import lacking, method_class, method_names
 from ..errors import InvalidInput, UnknownName
 from ..online import learner_class
 from .jobs import Job
+from .learning_pass import AREAS
 from .parameters import PARAMETERS, check_arguments, read_toml, tuned_arguments
 from .recipes import RECIPES
 from .results import root_and_seed
@@ -23,13 +24,13 @@ from .sources import DATASETS, IMAGES, Source, check_dataset, find_source, is_fi
 
 DEFINITIONS = PARAMETERS.parent
 _DRAWS = {
-    "online": ("curves", "thetas", "intervals", "times", "reservoirs", "learners"),
+    "online": ("curves", "methods", "thetas", "intervals", "times", "reservoirs", "learners"),
     "correlation": ("correlation",),
     "distributions": ("distributions",),
     "batch": ("lengths", "training"),
     "images": ("end-to-end",),
 }
-_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs")
+_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs", "auc")
 _OF_FITS = ("n_features", "once", "scales")
 _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
@@ -59,9 +60,9 @@ class Definition:
         ``"distributions"``: distances before and after learning; ``"batch"``: batch methods fitted to part of the
         stream; ``"images"``: networks trained end to end.
     draws
-        What is made of the results: ``"curves"``, ``"thetas"``, ``"intervals"``, ``"times"``, ``"reservoirs"``,
-        ``"learners"`` and ``"lengths"`` (mAP by code length), ``"correlation"``, ``"distributions"``,
-        ``"training"`` (its time) or ``"end-to-end"``.
+        What is made of the results: ``"curves"``, ``"methods"`` (the table of curves alone), ``"thetas"``,
+        ``"intervals"``, ``"times"``, ``"reservoirs"``, ``"learners"`` and ``"lengths"`` (mAP by code length),
+        ``"correlation"``, ``"distributions"``, ``"training"`` (its time) or ``"end-to-end"``.
     datasets, methods, bits
         What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
         three, or the path of a file, which is used whole at every scale.
@@ -75,9 +76,11 @@ class Definition:
         Reservoir sizes in units of the protocol's.
     trials
         How many random divisions and orders.
+    auc
+        How the area under a curve is taken: ``"mean"`` over the checkpoints, as in the paper, or ``"trapezoid"``.
     parameters
-        Arguments of methods, by method, that come before those that were tuned. A batch method may have a list of
-        them, and is fitted with each.
+        Arguments of methods, by method, that come before those that were tuned. A batch method, or one of
+        ``"methods"``, may have a list of them, and is run with each. The text "none" stands for None.
     once
         Methods that are fitted in the first trial alone, for what they cost.
     n_features
@@ -104,6 +107,7 @@ class Definition:
     intervals: tuple[float, ...] = (1.0,)
     reservoirs: tuple[float, ...] = (1.0,)
     trials: int = 3
+    auc: str = "mean"
     parameters: dict[str, Any] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     n_features: int = 0
@@ -121,6 +125,7 @@ class Definition:
         if not isinstance(self.fixed, bool):
             raise InvalidInput(f"`fixed` must be true or false; got {self.fixed!r}.")
         validation.integer("trials", self.trials, minimum=1)
+        validation.choice("auc", self.auc, AREAS)
         validation.integer("n_features", self.n_features, minimum=0)
         self._check_lists()
         if not isinstance(self.parameters, dict):
@@ -146,10 +151,15 @@ class Definition:
                 )
             self.at(scale)
 
+    @property
+    def _several(self) -> bool:
+        """Whether a method may have several sets of arguments: in tables of methods, not in figures."""
+        return self.kind == "batch" or self.draws == "methods"
+
     def _settings(self, method: str) -> list[dict[str, Any]]:
         """Return the sets of arguments that a method is run with."""
         given = self.parameters.get(method, {})
-        return given if isinstance(given, list) and self.kind == "batch" else [given]
+        return given if isinstance(given, list) and self._several else [given]
 
     def at(self, scale: str) -> "Definition":
         """Return the definition as it is run at a scale.
@@ -167,7 +177,7 @@ class Definition:
             method: [arguments | more.get(method, {}) for arguments in self._settings(method)]
             for method in {**self.parameters, **more}
         }
-        if self.kind != "batch":
+        if not self._several:
             given = {method: arguments for method, (arguments,) in given.items()}
         lists: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()
@@ -276,10 +286,11 @@ class Definition:
     def _runs(self) -> Iterator[Job]:
         rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
-            chosen = tuned_arguments(method, source.name, n_bits) | self.parameters.get(method, {})
-            arguments = tuple(sorted(chosen.items()))
-            for share, every, theta in product(self.reservoirs, self.intervals, rules):
-                timed = self.draws == "times"
+            tuned, timed = tuned_arguments(method, source.name, n_bits), self.draws == "times"
+            for settings, share, every, theta in product(
+                self._settings(method), self.reservoirs, self.intervals, rules
+            ):
+                arguments = tuple(sorted((tuned | settings).items()))
                 yield Job(self.kind, source.name, method, arguments, n_bits, trial, share, theta, every, timed)
 
     def _fits(self) -> Iterator[Job]:
@@ -343,7 +354,7 @@ def load_definition(path: Path | str) -> Definition:
         file = DEFINITIONS / f"{path}.toml"
         if not file.exists():
             raise UnknownName(f"There is no experiment {str(path)!r}; known: {', '.join(definition_names())}.")
-    values = read_toml(file)
+    values = _with_none(read_toml(file))
     known_keys = {each.name: each for each in fields(Definition) if each.name not in _NO_KEYS}
     unknown = sorted(set(values) - set(known_keys))
     if unknown:
@@ -376,3 +387,12 @@ def load_definition(path: Path | str) -> Definition:
         return Definition(name=file.stem, typed=(str(path),), **lists)
     except InvalidInput as error:
         raise InvalidInput(f"{file.name}: {error}") from error
+
+
+def _with_none(value: Any) -> Any:
+    """Return what a TOML file holds, with None for the text "none": TOML has no word for it."""
+    if isinstance(value, dict):
+        return {key: _with_none(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_none(inner) for inner in value]
+    return None if value == "none" else value

@@ -17,6 +17,11 @@ Found = dict[Job, Outcome]
 
 MAPS = {"linear": "linear", "kernel": "RBF", "forest": "trees", "network": "network"}
 _NOT_SHOWN = ("kernel",)
+_SETTINGS = {  # what the paper's settings differ in from our own
+    "mihash": ("unit_length", "whiten", "n_bins", "scale", "learning_rate", "batch_size", "patience"),
+    "dpsh": ("optimizer", "learning_rate", "epochs"),
+    "dtsh": ("optimizer", "learning_rate", "epochs"),
+}
 
 
 def lengths(found: Found) -> Iterator[Row]:
@@ -145,11 +150,32 @@ def setting_name(job: Job) -> str:
     >>> setting_name(Job("batch", "cifar10", "shk", (("kernel", "rbf"), ("n_anchors", 1000)), 48))
     'SHK, n_anchors = 1000'
     >>> setting_name(Job("batch", "cifar10", "mihash", (("epochs", 1),), 48))
-    'MIHash, 1 epoch'
+    'MIHash, our variant, 1 epoch'
+    >>> setting_name(Job("batch", "cifar10", "dpsh", (("learning_rate", 1.0), ("optimizer", "sgd")), 48))
+    "DPSH, the paper's schedule"
     """
-    shown = [f"{name} = {value}" for name, value in job.parameters if name not in _NOT_SHOWN]
+    as_published, name = papers_settings(job), METHOD_NAMES[job.method]
+    if job.method in _SETTINGS:
+        what = "settings" if job.method == "mihash" else "schedule"
+        name += f", the paper's {what}" if as_published else ", our variant" if job.method == "mihash" else ""
+    hidden = (*_NOT_SHOWN, *(_SETTINGS[job.method] if as_published and job.method in _SETTINGS else ()))
+    shown = [f"{key} = {value}" for key, value in job.parameters if key not in hidden]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
-    return ", ".join([METHOD_NAMES[job.method], *shown])
+    return ", ".join([name, *shown])
+
+
+def papers_settings(job: Job) -> bool:
+    """Return whether a batch method has the paper's settings (App. B.3), so that its numbers stand beside.
+
+    Examples
+    --------
+    >>> [papers_settings(Job("batch", "cifar10", method, (), 48)) for method in ("mihash", "sdh")]
+    [False, True]
+    """
+    given = dict(job.parameters)
+    if job.method == "mihash":
+        return given.get("unit_length") is False
+    return job.method not in _SETTINGS or given.get("optimizer") == "sgd"
 
 
 def _by_length(found: Found) -> Iterator[dict[int, Outcome]]:
@@ -179,7 +205,7 @@ def _precision(each: Outcome) -> str:
 
 def _theirs(draws: str, each: Outcome, n_bits: int | None) -> list[dict[str, Any]]:
     """Return the paper's row for a setting: that of the method, as the paper has it."""
-    if "n_anchors" in dict(each.job.parameters):
+    if "n_anchors" in dict(each.job.parameters) or not papers_settings(each.job):
         return []
     kind = (each.mapping, one_epoch(each.job))
     rows = paper_rows(draws, each.job.dataset, each.job.method, n_bits)

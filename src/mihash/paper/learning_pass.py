@@ -11,16 +11,21 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import validation
 from ..loop.decisions import Check
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
+from ..neighbors import Labels
 from ..online import OnlineLearner
 from ..ranking import mean_average_precision
 from ..reservoir import Reservoir
 from ..trigger import Trigger
 from .datasets import Split
 
+AREAS = ("mean", "trapezoid")
+
 Progress = Callable[[int, int], None]
+Rows = NDArray[np.float32]
 
 
 @dataclass
@@ -83,6 +88,10 @@ class Pass:
         The mapping before and after learning.
     learning_s
         CPU seconds spent on learning and the reservoir.
+    reservoir_s
+        CPU seconds of these that the reservoir took, measured by filling another one with the same stream.
+    update_s
+        CPU seconds of one table update: encoding the whole table, in the median over the mappings measured.
     """
 
     examples: list[int]
@@ -90,6 +99,8 @@ class Pass:
     first: HashMapping
     last: HashMapping
     learning_s: float
+    reservoir_s: float
+    update_s: float
 
 
 def learn_once(
@@ -144,6 +155,7 @@ def learn_once(
     loop.start(X.shape[1], note)
     first = loop.current
     measured: dict[str, float] = {}
+    updates_s: list[float] = []
     feeding_s, done = 0.0, 0
     for seen in checkpoints.tolist():
         begin = time.process_time()
@@ -153,13 +165,16 @@ def learn_once(
         for branch in branches:
             key = branch.snapshot.fingerprint
             if key not in measured:
-                measured[key] = _precision(split, branch.snapshot, top)
+                measured[key], seconds = _precision(split, branch.snapshot, top)
+                updates_s.append(seconds)
             branch.precisions.append(measured[key])
         progress(done, len(X))
     for branch, followed in zip(branches, loop.branches, strict=True):
         branch.deciding_s = followed.deciding_s
     learning_s = feeding_s - sum(branch.deciding_s for branch in branches)
-    return Pass(checkpoints.tolist(), branches, first, loop.current, learning_s)
+    reservoir_s = _reservoir_seconds(Reservoir(reservoir_size, seed), X, y, learner.block_size)
+    update_s = float(np.median(updates_s))
+    return Pass(checkpoints.tolist(), branches, first, loop.current, learning_s, reservoir_s, update_s)
 
 
 def pass_seed(trial: int, seed: int) -> int:
@@ -173,6 +188,38 @@ def pass_seed(trial: int, seed: int) -> int:
     return trial + 1000 * seed
 
 
-def _precision(split: Split, mapping: HashMapping, top: int | None) -> float:
-    queries, base = mapping.encode_rows(split.X_query), mapping.encode_rows(split.X_base)
-    return mean_average_precision(queries, base, split.relevant, mapping.n_bits, top=top)
+def area_under(examples: Sequence[int], precisions: Sequence[float], rule: str = "mean") -> float:
+    """Return the area under a curve of mAP: the mean over the checkpoints (App. B.1), or by the trapezoidal rule.
+
+    The trapezoidal rule weighs each checkpoint by its distance to the others, divided by the length of the curve.
+
+    Examples
+    --------
+    >>> area_under([0, 10, 40], [0.1, 0.4, 0.7])
+    0.39999999999999997
+    >>> area_under([0, 10, 40], [0.1, 0.4, 0.7], "trapezoid")
+    0.475
+    """
+    validation.choice("auc", rule, AREAS)
+    if rule == "mean" or len(examples) < 2:
+        return float(np.mean(precisions))
+    return float(np.trapezoid(precisions, examples) / (examples[-1] - examples[0]))
+
+
+def _reservoir_seconds(reservoir: Reservoir, X: Rows, y: Labels | None, block_size: int) -> float:
+    """Return the CPU seconds that a reservoir takes for a stream."""
+    begin = time.process_time()
+    for start in range(0, len(X), block_size):
+        rows = slice(start, start + block_size)
+        slots = reservoir.plan(len(X[rows]))
+        reservoir.apply(X[rows], None if y is None else y[rows], slots)
+    return time.process_time() - begin
+
+
+def _precision(split: Split, mapping: HashMapping, top: int | None) -> tuple[float, float]:
+    """Return mAP of a table, and the CPU seconds of encoding it."""
+    begin = time.process_time()
+    base = mapping.encode_rows(split.X_base)
+    seconds = time.process_time() - begin
+    queries = mapping.encode_rows(split.X_query)
+    return mean_average_precision(queries, base, split.relevant, mapping.n_bits, top=top), seconds

@@ -11,10 +11,11 @@ from .. import validation
 from ..errors import CorruptStore, NotReady
 from .definition import Definition, load_definition, reproduce_command
 from .jobs import Job
+from .learning_pass import area_under
 from .results import check_origin, check_shape, read_result, root_and_seed
 from .sources import Source, data_name
 
-MEASURES = ("updates", "area", "final", "learning_s", "deciding_s", "step_s")
+MEASURES = ("updates", "area", "final", "learning_s", "deciding_s", "reservoir_s", "update_s", "step_s")
 MEASURED = Path(__file__).parent / "measured"
 SHARED_TIMES = (
     "They were taken in passes shared with other triggers, which overstates learning and understates what the "
@@ -108,6 +109,10 @@ class Outcome:
         """Return the standard deviation of a measure over the trials (n - 1 in the divisor), 0 for one trial."""
         return float(self.values(measure).std(ddof=1)) if len(self.trials) > 1 else 0.0
 
+    def has(self, measure: str) -> bool:
+        """Return whether every trial has a time; results of earlier versions have fewer."""
+        return all(measure in trial["times"] for trial in self.trials)
+
     @property
     def curves(self) -> NDArray[np.float64]:
         """The curves: mAP at the checkpoints, a row for each trial."""
@@ -190,10 +195,13 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Job, Out
         )
     if not found:
         raise NotReady(f"{definition.name} has nothing to run: {_NO_IMAGES if images else _NO_CASES}")
+    if definition.auc != "mean":
+        for made in filter(None, found.values()):
+            made["area"] = area_under(made["examples"], made["precisions"], definition.auc)
     trials: dict[Job, list[dict[str, Any]]] = {}
     for job, result in found.items():
         trials.setdefault(replace(job, trial=0), []).extend([] if result is None else [result])
-    return {job: Outcome(tuple(made), job, shipped) for job, made in trials.items()}
+    return {job: Outcome(tuple(own), job, shipped) for job, own in trials.items()}
 
 
 def timed_alone(definition: Definition, results: Path, scale: str) -> bool:

@@ -206,7 +206,12 @@ def _learn(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
             "area": branch.area,
             "final": branch.precisions[-1],
             "bits_recomputed": branch.updates * len(split.X_base) * first.n_bits,
-            "times": {"learning_s": made.learning_s, "deciding_s": branch.deciding_s},
+            "times": {
+                "learning_s": made.learning_s,
+                "deciding_s": branch.deciding_s,
+                "reservoir_s": made.reservoir_s,
+                "update_s": made.update_s,
+            },
         }
         for branch in made.branches
     ]

@@ -85,7 +85,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         {
             "data set": dataset_title(outcome.job.dataset),
             "bits": str(outcome.job.n_bits),
-            "method": METHOD_NAMES.get(outcome.job.method, outcome.job.method),
+            "method": _method_name(outcome.job, made),
         }
         | cells
         for outcome, cells in _STREAM_ROWS[definition.draws](found)
@@ -103,6 +103,14 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
             f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
     return _table(definition, rows, notes)
+
+
+def _method_name(job: Job, made: Found) -> str:
+    """Return the name of a method, with what differs between its settings where there are several."""
+    name = METHOD_NAMES.get(job.method, job.method)
+    settings = {each.parameters for each in made if (each.method, each.dataset) == (job.method, job.dataset)}
+    common = set.intersection(*map(set, settings))
+    return ", ".join([name, *(f"{key} = {value}" for key, value in job.parameters if (key, value) not in common)])
 
 
 def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str]) -> Table:
@@ -143,11 +151,12 @@ def _intervals(found: Found) -> Made:
 
 def _times(found: Found) -> Made:
     """Yield what learning takes and what the trigger adds (Table 2)."""
-    for _, outcome in _pairs(found):
+    for fixed, outcome in _pairs(found):
         job = outcome.job
         printed = paper_rows("times", job.dataset, job.method, job.n_bits)
         ours = _time_cells("", outcome.mean("learning_s"), outcome.mean("deciding_s"), 3)
-        theirs = dict.fromkeys((f"paper: {column}" for column in ours), "")
+        ours |= _saved_cells(fixed, outcome)
+        theirs = dict.fromkeys((f"paper: {column}" for column in _time_cells("", 1, 1, 1)), "")
         for row in printed:
             theirs = _time_cells("paper: ", row["learning_s"], row["with_trigger_s"] - row["learning_s"], 1)
         yield outcome, ours | theirs
@@ -178,6 +187,7 @@ def _curves(found: Found) -> Made:
 
 _STREAM_ROWS: dict[str, Callable[[Found], Made]] = {
     "curves": _curves,
+    "methods": _curves,
     "thetas": _thetas,
     "intervals": _intervals,
     "times": _times,
@@ -197,7 +207,8 @@ _NOTES = {
         "reservoir.",
     ),
     "times": (
-        "Seconds of CPU. The reservoir is part of learning here, and of what the trigger adds in the paper.",
+        "Seconds of CPU. The reservoir is part of learning here, and of what the trigger adds in the paper. A "
+        "table update encodes all rows of the table in memory; reading them from a disk would be added.",
     ),
 }
 
@@ -245,6 +256,21 @@ def _time_cells(prefix: str, learning_s: float, added_s: float, digits: int) -> 
         f"{prefix}trigger adds, s": f"{added_s:.{digits}f}",
         f"{prefix}share": f"{100 * added_s / learning_s:.1f} %" if learning_s else "",
     }
+
+
+def _saved_cells(fixed: Outcome | None, outcome: Outcome) -> Row:
+    """Return the reservoir's time, that of one table update, and what the updates take that the trigger saves."""
+    names = ("reservoir, s", "a table update, s", "updates", "updates saved, s")
+    if fixed is None or not (outcome.has("update_s") and outcome.has("reservoir_s")):
+        return dict.fromkeys(names, "")
+    before, after, seconds = fixed.mean("updates"), outcome.mean("updates"), outcome.mean("update_s")
+    cells = (
+        f"{outcome.mean('reservoir_s'):.3f}",
+        f"{seconds:.3f}",
+        f"{_count(before)} -> {_count(after)}",
+        f"{(before - after) * seconds:.1f}",
+    )
+    return dict(zip(names, cells, strict=True))
 
 
 def _count(value: float) -> str:

@@ -50,20 +50,6 @@ def one_epoch_above(study: Study, *, definition: str, method: str, mapping: str,
     return not bad, listed(figures, len(figures))
 
 
-def training_time(
-    study: Study, *, definition: str, method: str, mapping: str, than: str, factor: float
-) -> Judgement:
-    """Check that a method takes at most so many times the CPU time of another."""
-    found = [each for each in study.outcomes(definition).values() if not each.missing]
-    own = _setting([each for each in found if each.mapping == mapping], method)
-    other = _setting(found, than)
-    ratio = own.mean("learning_s") / other.mean("learning_s")
-    names = (METHOD_NAMES[method], METHOD_NAMES[than])
-    return ratio <= factor, (
-        f"{names[0]} {own.mean('learning_s'):.1f} s, {names[1]} {other.mean('learning_s'):.1f} s: {ratio:.2f}x"
-    )
-
-
 def step_faster(study: Study, *, definition: str, method: str, than_s: float, factor: float) -> Judgement:
     """Check that a step of a method is so many times faster than the paper's; sizes must be the paper's too."""
     own = _setting([each for each in study.outcomes(definition).values() if not each.missing], method)
@@ -124,14 +110,18 @@ def correlation(study: Study, *, datasets: list[str], at_least: float) -> Judgem
     return all(value >= at_least for value in values.values()), f"r with {figures}"
 
 
-def nearer(study: Study, *, dataset: str, method: str) -> Judgement:
-    """Check that the mean distance to neighbours falls."""
+def separated(study: Study, *, dataset: str, method: str) -> Judgement:
+    """Check that the mean distance to neighbours falls, and that p+ and p- overlap less."""
     result = study.file("distributions", f"{dataset}-{method}.json")
-    means = []
+    means, overlaps = [], []
     for when in ("before", "after"):
-        p_pos = np.asarray(_entry(result, when, "p_pos"), dtype=np.float64)
+        p_pos, p_neg = (np.asarray(_entry(result, when, name), dtype=np.float64) for name in ("p_pos", "p_neg"))
         means.append(float(np.arange(len(p_pos)) @ p_pos / p_pos.sum()))
-    return means[1] < means[0], f"mean distance to neighbours {means[0]:.2f} -> {means[1]:.2f} bits"
+        overlaps.append(float(np.minimum(p_pos / p_pos.sum(), p_neg / p_neg.sum()).sum()))
+    return means[1] < means[0] and overlaps[1] < overlaps[0], (
+        f"mean distance to neighbours {means[0]:.2f} -> {means[1]:.2f} bits; "
+        f"overlap {overlaps[0]:.3f} -> {overlaps[1]:.3f}"
+    )
 
 
 def learned(study: Study, *, dataset: str, method: str, at_least: float) -> Judgement:
@@ -139,16 +129,6 @@ def learned(study: Study, *, dataset: str, method: str, at_least: float) -> Judg
     result = study.file("distributions", f"{dataset}-{method}.json")
     before, after = (float(_entry(result, when, "map")) for when in ("before", "after"))
     return after >= at_least * before, f"mAP {before:.3f} -> {after:.3f}, {after / before:.2f}x"
-
-
-def less_overlap(study: Study, *, dataset: str, method: str) -> Judgement:
-    """Check that p+ and p- overlap less, as the sum of the smaller of the two."""
-    result = study.file("distributions", f"{dataset}-{method}.json")
-    overlaps = []
-    for when in ("before", "after"):
-        p_pos, p_neg = (np.asarray(_entry(result, when, name), dtype=np.float64) for name in ("p_pos", "p_neg"))
-        overlaps.append(float(np.minimum(p_pos / p_pos.sum(), p_neg / p_neg.sum()).sum()))
-    return overlaps[1] < overlaps[0], f"overlap {overlaps[0]:.3f} -> {overlaps[1]:.3f}"
 
 
 def _entry(result: dict[str, Any], outer: str, inner: str) -> Any:
