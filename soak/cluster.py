@@ -121,6 +121,7 @@ def _soak(base: Path, nodes: list[str], arguments: argparse.Namespace) -> Tally:
     cluster = mihash.Cluster(arguments.shards, places, timeout_s=STUCK_S)
     with filled(str(base / "index"), rng, arguments.items, ledger, named=True, cluster=cluster) as index:
         shared = Shared(index, queries, "busy")
+        shared.note_mappings()
         searchers = [_Patient(shared, [arguments.seed, number]) for number in range(arguments.threads)]
         writer = _Watched(shared, ledger, rng)
         killer = _Killer(shared, writer, arguments.kills, arguments.seed)
@@ -140,7 +141,7 @@ def _soak(base: Path, nodes: list[str], arguments: argparse.Namespace) -> Tally:
         tally.items = _check_rows(index, ledger)
         answers = [answer for thread in searchers for answer in thread.answers]
         versions = sorted({answer.version for answer in answers})
-        mappings = {version: index._table.mapping_of(version) for version in versions}
+        mappings = {version: shared.mappings[version] for version in versions}
     tally.n_queries = sum(len(answer.queries) for answer in answers)
     tally.wrong = check(answers, ledger, mappings, queries)[0] + len(errors)
     for error in errors:

@@ -126,6 +126,8 @@ class Shared:
     ----------
     begun, ended
         How many changes have begun, and how many have returned.
+    mappings
+        The mapping of each version that has answered; an index drops those of old versions.
     """
 
     index: mihash.OnlineIndex
@@ -133,7 +135,14 @@ class Shared:
     mode: str
     begun: int = 0
     ended: int = 0
+    mappings: dict[int, Any] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
+
+    def note_mappings(self) -> None:
+        """Take over the mappings of versions that were published since the last call."""
+        for version in self.index.versions():
+            if version.number not in self.mappings:
+                self.mappings[version.number] = self.index._table.mapping_of(version.number)
 
 
 def soak(setting: Setting) -> Result:
@@ -146,6 +155,7 @@ def soak(setting: Setting) -> Result:
         index = filled(folder, rng, setting.n_items, ledger, named=setting.mode != "steady")
         with index:
             shared = Shared(index, queries, setting.mode)
+            shared.note_mappings()
             threads = [Searcher(shared, [setting.seed, number]) for number in range(setting.n_threads)]
             for thread in threads:
                 thread.start()
@@ -158,7 +168,7 @@ def soak(setting: Setting) -> Result:
                     thread.join()
             answers = [answer for thread in threads for answer in thread.answers]
             versions = sorted({answer.version for answer in answers})
-            mappings = {version: index._table.mapping_of(version) for version in versions}
+            mappings = {version: shared.mappings[version] for version in versions}
             index.verify()
     errors = [thread.error for thread in threads if thread.error is not None]
     for error in errors:
@@ -243,6 +253,7 @@ class Writer:
                 self._shared.index.compact()
         if not self._shared.index.wait(timeout=120):
             raise RuntimeError("A version was not built within two minutes.")
+        self._shared.note_mappings()
         self.n_rehashes += 1
 
     def _add(self, n: int) -> None:
