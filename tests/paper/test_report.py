@@ -45,6 +45,18 @@ def test_the_page_needs_nothing_else(results):
     assert "claims held" in markdown
 
 
+def test_the_digits_are_not_compared_with_the_paper(results):
+    page, text = (path.read_text() for path in make_report([TINY], results, "smoke"))
+    assert (
+        "on digits in place of the paper&#x27;s data" in page or "on digits in place of the paper's data" in page
+    )
+    assert "on digits in place of the paper's data" in text
+    assert not re.search(r"(<th[^>]*>|\| )paper: ", page + text)
+    assert "one piece of evidence" in page
+    assert page.count("<article class='claim") > 30
+    assert "id='show-not'" in page
+
+
 def test_making_it_again_changes_nothing(results):
     first = [path.read_bytes() for path in make_report([TINY], results, "smoke")]
     assert [path.read_bytes() for path in make_report([TINY], results, "smoke")] == first

@@ -6,7 +6,7 @@ It reads result files and figures only; making it again recomputes nothing.
 import base64
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InvalidInput, NotReady
@@ -14,22 +14,9 @@ from ..state import replace_file
 from .claims import Verdict, judge_all, summary
 from .definition import Definition
 from .drawing import require_matplotlib
+from .report_page import claim_cards, verdict_word, whole_page
 from .scales import OWN
-from .tables import LABELS, Table, make_table
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --good: #1a7f4b; --bad: #b3261e; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
-table { border-collapse: collapse; font-size: .8rem; display: block; overflow-x: auto; }
-th, td { padding: .25rem .45rem; border-bottom: 1px solid var(--line); text-align: left; white-space: nowrap; }
-th { white-space: normal; vertical-align: bottom; } .number { text-align: right; }
-td.text { white-space: normal; }
-figure { margin: 1rem 0; background: #fff; } img { max-width: 100%; height: auto; display: block; }
-.held { color: var(--good); font-weight: 600; } .not { color: var(--bad); font-weight: 600; }
-.open { opacity: .6; }
-nav a { margin-right: .8rem; } .note { font-size: .85rem; opacity: .8; }
-"""
+from .tables import LABELS, THEIRS, Table, make_table
 
 
 @dataclass(frozen=True)
@@ -64,6 +51,7 @@ def _section(definition: Definition, results: Path, scale: str) -> Section:
     table, figure, missing = None, None, None
     try:
         table = make_table(definition, results, scale)
+        table = _without_the_paper(table) if scale == "smoke" else table
     except NotReady as error:
         missing = str(error)
     except InvalidInput:
@@ -84,52 +72,40 @@ def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list
             yield title, group
 
 
-def _word(verdict: Verdict) -> str:
-    return {True: "held", False: "not held", None: "not tested"}[verdict.held]
-
-
 def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>mihash: the paper's experiments ({scale})</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{_heading(scale)}</h1>",
-        f"<p>{_about(scale)}</p><nav><a href='#claims'>claims</a>",
-        *(f"<a href='#{each.definition.name}'>{each.definition.name}</a>" for each in sections),
-        f"</nav><h2 id='claims'>Claims</h2><p>{summary(verdicts, scale)}</p>",
-    ]
-    for title, group in _groups(verdicts, scale):
-        parts.append(f"<h3>{title}</h3>")
-        parts.append("<table><tr><th>claim</th><th>verdict</th><th>figures</th><th>in the paper</th></tr>")
-        for verdict in group:
-            style = {True: "held", False: "not", None: "open"}[verdict.held]
-            cells = [html.escape(text) for text in (verdict.statement, verdict.figures, verdict.where)]
-            parts.append(
-                f"<tr><td class='text'>{cells[0]}</td><td class='{style}'>{_word(verdict)}</td>"
-                f"<td class='text'>{cells[1]}</td><td class='text'>{cells[2]}</td></tr>"
-            )
-        parts.append("</table>")
+    links = [("claims", "claims"), *((each.definition.name, each.definition.name) for each in sections)]
+    parts = [f"<p>{summary(verdicts, scale)} {_evidence(scale)}</p>", claim_cards(_groups(verdicts, scale))]
     for each in sections:
         title = each.definition.title
         heading = title.partition(":")[0] if each.figure is not None else title  # a figure has the whole one
-        parts.append(f"<h2 id='{each.definition.name}'>{html.escape(heading)}</h2>")
+        parts.append(f"<h2 id='{each.definition.name}'>{html.escape(heading)}{_on(scale)}</h2>")
         if each.missing:
             parts.append(f"<p class='open'>{html.escape(each.missing)}</p>")
         if each.figure is not None:
             data = base64.b64encode(each.figure.read_bytes()).decode()
             parts.append(f"<figure><img alt='{html.escape(title)}' src='data:image/png;base64,{data}'></figure>")
         if each.table is not None:
-            parts.append(to_html(each.table, caption=False))
-    return "\n".join([*parts, "</body></html>"]) + "\n"
+            name = html.escape(heading, quote=True)
+            parts.append(f"<div class='scroll' tabindex='0' role='region' aria-label='{name}'>")
+            parts += [to_html(each.table, caption=False), "</div>"]
+    return whole_page(f"mihash: the paper's experiments ({scale})", _heading(scale), _about(scale), links, parts)
 
 
 def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> str:
-    lines = [f"# {_heading(scale)}", "", _about(scale), "", "## Claims", "", summary(verdicts, scale)]
+    lines = [
+        f"# {_heading(scale)}",
+        "",
+        _about(scale),
+        "",
+        "## Claims",
+        "",
+        f"{summary(verdicts, scale)} {_evidence(scale)}".strip(),
+    ]
     for title, group in _groups(verdicts, scale):
         lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-        lines += [f"| {v.statement} | {_word(v)} | {v.figures} | {v.where} |" for v in group]
+        lines += [f"| {v.statement} | {verdict_word(v)} | {v.figures} | {v.where} |" for v in group]
     for each in sections:
-        lines += ["", f"## {each.definition.title}", ""]
+        lines += ["", f"## {each.definition.title}{_on(scale)}", ""]
         if each.missing:
             lines += [each.missing, ""]
         if each.figure is not None:
@@ -137,6 +113,28 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
         if each.table is not None:
             lines.append(to_markdown(each.table).partition("\n\n")[2])  # it has a heading of its own
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _on(scale: str) -> str:
+    """Return what a title adds where other data stand in for the paper's."""
+    return ", on digits in place of the paper's data" if scale == "smoke" else ""
+
+
+def _evidence(scale: str) -> str:
+    """Return what to think of claims about several data sets that are one here."""
+    if scale != "smoke":
+        return ""
+    return "All data sets are the same digits here: claims that differ only in these are one piece of evidence."
+
+
+def _without_the_paper(table: Table) -> Table:
+    """Return a table without the paper's columns, which invite a comparison with other data."""
+    kept = [place for place, name in enumerate(table.columns) if not name.startswith(THEIRS)]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+    )
 
 
 def _heading(scale: str) -> str:

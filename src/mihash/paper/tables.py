@@ -17,6 +17,9 @@ from .learner_rows import learner_rows
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
 from .published import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
 
+THEIRS = "paper: "
+"""How the names of columns with the paper's numbers begin."""
+
 LABELS = ("data set", "bits", "method")
 
 Row = dict[str, str]
@@ -91,7 +94,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         for outcome, cells in _STREAM_ROWS[definition.draws](found)
     ]
     notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ())]
-    if any(column.startswith("paper: ") for column in _telling(rows)):
+    if any(column.startswith(THEIRS) for column in _telling(rows)):
         notes += _PAPER_NOTES.get(definition.draws, ())
     notes += _left_out(made, found)
     if definition.draws == "thetas":
