@@ -26,6 +26,7 @@ CHECKS = {
 VARIANTS = {
     **{name: (name, {}) for name in LEARNERS},
     "mihash, the paper's": ("mihash", {"whiten": None}),
+    "momenthash, rbf": ("momenthash", {"features": "rbf", "n_anchors": 130}),
     "osh, hinge": ("osh", {"loss": "hinge"}),
     "okh, an odd warm-up": ("okh", {"n_anchors": 20, "warm_up": 130}),
     "hmoh, kernel": ("hmoh", {"kernel": True, "n_anchors": 50, "warm_up": 120}),

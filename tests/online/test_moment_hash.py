@@ -296,6 +296,30 @@ def test_a_small_sample_is_enough_for_information_steps():
     assert learner.learned()["planes"]["k"] > 0
 
 
+@pytest.mark.parametrize("labels", [True, False])
+def test_on_a_kernel_map_it_tells_rings_apart(labels):
+    rng = np.random.default_rng(16)
+    y = rng.integers(0, 2, 2500)
+    angle = rng.uniform(0, 2 * np.pi, 2500)
+    X = ((1 + 2 * y) * np.stack([np.cos(angle), np.sin(angle)])).T + 0.2 * rng.standard_normal((2500, 2))
+    X = X.astype(np.float32)
+    given = y[:2000] if labels else None
+    linear = learned(MomentHash(16), X[:2000], given)
+    kernel = learned(MomentHash(16, features="rbf", n_anchors=250), X[:2000], given)
+    assert (linear.kind, kernel.kind) == ("linear", "kernel")
+    assert kernel.arrays()["anchors"].tolist() == X[:250].tolist()
+    if labels:
+        assert retrieval(kernel, X[2000:], y[2000:]) > 0.95 > retrieval(linear, X[2000:], y[2000:])
+
+
+def test_until_there_are_anchors_it_is_random_hyperplanes():
+    X, y = clusters(500, d=8, seed=17)
+    mapping = learned(MomentHash(8, features="rbf", n_anchors=501), X, y)
+    hyperplanes = mihash.online.LSH(8, seed=0)
+    hyperplanes.start(8)
+    assert mapping == hyperplanes.mapping
+
+
 def test_each_step_takes_other_anchors_from_the_sample():
     X, y = clusters(1200, d=8, n_classes=4, seed=14)
     learner, reservoir = MomentHash(8), mihash.Reservoir(1000)

@@ -67,12 +67,12 @@ def factor(C: Matrix, ridge: float) -> Matrix:
     return found
 
 
-def discriminant(moments: Moments, C: Matrix, t: float) -> tuple[Matrix, NDArray[np.float64]]:
-    """Return the basis B = (C + (d/n) t I)^-1 A (d, c) and E = A' B, the covariance of the classes in it."""
+def discriminant(moments: Moments, C: Matrix, t: float, ridge: float = 1.0) -> tuple[Matrix, NDArray[np.float64]]:
+    """Return the basis B = (C + ridge (d/n) t I)^-1 A (d, c) and E = A' B, the covariance of the classes in it."""
     from scipy.linalg import cho_solve
 
     A = moments.cross()
-    L = factor(C, max(len(C) / moments.n, _LEAST_RIDGE) * t)
+    L = factor(C, max(ridge * len(C) / moments.n, _LEAST_RIDGE) * t)
     B: Matrix = cho_solve((L, True), A, check_finite=False)
     E = (A.T @ B).astype(np.float64)
     return B, (E + E.T) / 2

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..mapping import LinearMapping
+from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .information_step import information_step
@@ -22,6 +22,7 @@ from .moment_basis import Basis, discriminant, factor, principal_directions, rot
 from .moments import Moments, indicators
 from .online_learner import OnlineLearner, hyperplanes
 from .planes import Planes
+from .stream_kernel import StreamKernel
 
 Matrix = NDArray[np.float32]
 
@@ -40,8 +41,9 @@ _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
 _SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
 _LATER_BLOCKS, _LATER_BLOCKS_UNLABELLED = 2, 5  # on every so many-th
-_NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
+_NEAR = 0.02  # without labels, this share of the sample are an example's neighbours
 _MOST_CLASSES = 512
+_KERNEL_RIDGE = 0.1  # of the basis on a kernel map, whose spectrum falls faster, in units of that on the features
 _TINY = 1e-12
 
 
@@ -63,7 +65,7 @@ class MomentHash(OnlineLearner):
     """Learn linear hash functions by mutual information on a basis from streaming moments.
 
     Works with class labels, whose classes need not be known in advance, with multi-labels, and without labels:
-    neighbours are then the nearest 1 % of the sample, unless the loop was given a rule. The first 512 classes
+    neighbours are then the nearest 2 % of the sample, unless the loop was given a rule. The first 512 classes
     shape the basis; later ones only define neighbours.
 
     Parameters
@@ -77,6 +79,12 @@ class MomentHash(OnlineLearner):
         The step size of M, times the root of a tenth of the classes; None for 4 with labels and 0 without.
     correction
         The step size of D; None for 0.1 with labels and 10 without.
+    features
+        ``"linear"``, or ``"rbf"`` for a Gaussian kernel map whose anchors are the first examples: better
+        codes with labels, at several times the cost. Until there are enough anchors the mapping is random
+        hyperplanes.
+    n_anchors
+        How many anchors the kernel map has.
     seed
         Seeds the first hyperplanes and the draws of the sample.
 
@@ -106,12 +114,16 @@ class MomentHash(OnlineLearner):
         memory: float | str | None = "auto",
         rate: float | None = None,
         correction: float | None = None,
+        features: str = "linear",
+        n_anchors: int = 1000,
         seed: int = 0,
     ) -> None:
         super().__init__(n_bits, seed)
         self.memory = memory if memory in (None, _AUTO) else validation.number("memory", memory, minimum=100)
         self.rate = None if rate is None else validation.number("rate", rate, minimum=0)
         self.correction = None if correction is None else validation.number("correction", correction, minimum=0)
+        self.features = validation.choice("features", features, ("linear", "rbf"))
+        self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=2)
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
@@ -128,13 +140,15 @@ class MomentHash(OnlineLearner):
         self._counts_then = np.zeros(0)
         self._refreshes = 0
         self._dimension = n_features
+        self._kernel = StreamKernel(self.n_anchors) if self.features == "rbf" else None
 
-    def current(self) -> LinearMapping:
-        """Return the linear mapping learned so far: the average of the hyperplanes, about the mean."""
+    def current(self) -> HashMapping:
+        """Return the mapping learned so far: the average of the hyperplanes, about the mean."""
         if self._basis is None or self._planes is None:
             return LinearMapping(hyperplanes(self._dimension, self.n_bits, self.seed))
         W = self._planes.mean_weights(self._basis)
-        return LinearMapping(W, -(self._basis.mean.astype(np.float64) @ W))
+        offset = -(self._basis.mean.astype(np.float64) @ W)
+        return LinearMapping(W, offset) if self._kernel is None else self._kernel.mapping(W, offset)
 
     @property
     def _kind(self) -> _Kind:
@@ -147,6 +161,22 @@ class MomentHash(OnlineLearner):
         if self._moments is None:
             self._labelled = y is not None
             self._moments = self._no_moments()
+        if self._kernel is None or self._kernel.ready:
+            self._learn_block(X, y, reservoir, slots)
+            return
+        self._kernel = self._kernel.after(X, y)
+        if self._kernel.ready:
+            blocks = self._kernel.blocks(self.block_size)
+            self._kernel = self._kernel.without_blocks()
+            for rows, labels in blocks:
+                self._moments = self._moments.after(self._kernel.features(rows), self._indicators(labels))
+                self._since += len(rows)
+            self._refresh_when_due(X, reservoir, slots)
+
+    def _learn_block(
+        self, X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir, slots: NDArray[np.int64]
+    ) -> None:
+        assert self._moments is not None
         Y = self._indicators(y)
         if (
             self._basis is not None
@@ -157,8 +187,14 @@ class MomentHash(OnlineLearner):
             for number in range(self._n_steps()):
                 self._step(self._basis, self._planes, X, y, reservoir, number)
         self._blocks += 1
-        self._moments = self._moments.after(X, Y)
+        self._moments = self._moments.after(self._featured(X), Y)
         self._since += len(X)
+        self._refresh_when_due(X, reservoir, slots)
+
+    def _featured(self, X: Matrix) -> Matrix:
+        return X if self._kernel is None else self._kernel.features(X)
+
+    def _refresh_when_due(self, X: Matrix, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:
         if self._since >= self._due or self._has_grown():
             while self._due <= self._since:
                 self._due = 2 * self._due if self._due < _EVERY else self._due + self._every()
@@ -177,11 +213,12 @@ class MomentHash(OnlineLearner):
             self._planes = self._planes._replace(k=0)
 
     def _no_moments(self) -> Moments:
+        d = self._dimension if self._kernel is None else self.n_anchors
         if not self._labelled or self.memory is None:
-            return Moments(self._dimension, None)
+            return Moments(d, None)
         if self.memory == _AUTO:
-            return Moments(self._dimension, _MEMORY, _MEMORY_PER_CLASS)
-        return Moments(self._dimension, float(self.memory))
+            return Moments(d, _MEMORY, _MEMORY_PER_CLASS)
+        return Moments(d, float(self.memory))
 
     def _n_steps(self) -> int:
         """Return how many steps to take on this block: several while the stream is young, the more the classes."""
@@ -234,11 +271,11 @@ class MomentHash(OnlineLearner):
         kind, n = self._kind, len(X)
         drawn = self._drawn(reservoir, number)
         rows = np.concatenate([X, reservoir.X[drawn]])
-        Z = self._moments.shortened(rows - basis.mean)[0]
+        Z = self._moments.shortened(self._featured(rows) - basis.mean)[0]
         n_anchors = min(len(Z), max(_ANCHORS, _PAIRS // len(Z))) if self._labelled else min(len(Z), n)
         rule = reservoir.given_neighborhood if y is None else reservoir.neighborhood_for(X, y)
         if rule is None:
-            near = _nearest(Z, n_anchors, n)
+            near = _nearest(Z if self._kernel is None else rows - rows.mean(axis=0), n_anchors, n)
         else:
             labels = None if y is None or reservoir.y is None else np.concatenate([y, reservoir.y[drawn]])
             own = None if labels is None else labels[:n_anchors]
@@ -292,7 +329,7 @@ class MomentHash(OnlineLearner):
 
     def _place_in_discriminant(self, C: Matrix, t: float, outside: Matrix) -> None:
         assert self._moments is not None
-        B, E = discriminant(self._moments, C, t)
+        B, E = discriminant(self._moments, C, t, 1.0 if self._kernel is None else _KERNEL_RIDGE)
         values, vectors = spectrum(E)
         if not len(values):
             return  # one class so far: nothing to tell apart
@@ -318,7 +355,7 @@ class MomentHash(OnlineLearner):
         mean = self._moments.mean.astype(np.float32)
         self._basis = Basis(mean, B, np.diag(1 / values).astype(np.float32), outside)
         if before is None or self._planes is None or self._since <= _START:
-            centred: Matrix = sample - mean
+            centred: Matrix = self._featured(sample) - mean
             components: Matrix = centred @ B
             M = rotations(components, self.n_bits, self.seed)
             M /= np.sqrt((values[:, None] * M**2).sum(axis=0)) + _TINY
@@ -339,11 +376,14 @@ class MomentHash(OnlineLearner):
             "due": self._due,
             "counts_then": self._counts_then,
             "refreshes": self._refreshes,
+            "kernel": None if self._kernel is None else self._kernel.state(),
         }
 
     def relearn(self, learned: State) -> None:
         """Take over what `learned` returned."""
         self._labelled = learned["labelled"]
+        if self._kernel is not None:
+            self._kernel = self._kernel.restored(learned["kernel"])
         self._moments = None
         if learned["moments"] is not None:
             self._moments = self._no_moments()
@@ -360,7 +400,7 @@ class MomentHash(OnlineLearner):
 
 
 def _nearest(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
-    """Return who is as near to each anchor as the nearest 1 % of the sample: the rows after the block."""
+    """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block."""
     squares = np.einsum("ij,ij->i", Z, Z)
     distances = squares[None] - 2 * (Z[:n_anchors] @ Z.T)
     n_near = max(2, int(_NEAR * (len(Z) - n_block)))
