@@ -56,13 +56,17 @@ def _moments(values):
     return mean, sum((value - mean) ** 2 for value in values) / len(values), len(values)
 
 
-def alarms(scores, n, threshold, slack, quiet):
+def alarms(scores, n, threshold, slack, quiet, labelled=True):
     """Return the numbers of the blocks of n examples at which the CUSUM is above the threshold."""
     total, usual, waited, found = 0.0, 0.0, 0, []
     for number, z in enumerate(scores):
         waited += n
-        total = max(0.0, total - (z - usual) - slack) if waited >= quiet else 0.0
-        usual = min(0.0, usual + 0.05 * (max(z, usual - 3) - usual))
+        own_slack = slack if labelled else slack * sqrt(1 - usual)
+        total = max(0.0, total - (z - usual) - own_slack) if waited >= quiet else 0.0
+        if waited < quiet and not labelled:
+            usual = min(0.0, usual + 0.3 * (z - usual))
+        else:
+            usual = min(0.0, usual + 0.05 * (max(z, usual - 3) - usual))
         if total > threshold:
             found.append(number)
             total, waited = 0.0, 0

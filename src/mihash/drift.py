@@ -7,7 +7,7 @@ features into codes.
 """
 
 from dataclasses import dataclass, field
-from math import sqrt
+from math import isnan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 
 ANCHORS = 200  # examples of the sample whose own information is measured
 _WEIGHT = 0.05  # of a block in the moving average of the score
+_FAST = 0.3  # the same without labels, while it is quiet
 _WORST = 3.0  # a score counts at most so much below that average
 _TINY = 1e-12
 _NAMED = 3  # classes or bits that an alarm names
@@ -91,7 +92,9 @@ class DriftWatch:
         S <- max(0, S - (z - usual) - slack),    an alarm where S > threshold.
 
     The usual value is a moving average, at most 0: the sample flatters, as the mapping was learned from it. Slow
-    changes move the usual value along, and raise no alarm.
+    changes move the usual value along, and raise no alarm. Without labels it follows z closely in the quiet time
+    after an alarm: until the sample is replaced, each block differs from it for the reason that is known. The
+    slack is then multiplied by sqrt(1 - usual), as squares vary more the larger they are.
 
     In a loop (``OnlineHashing(..., drift=DriftWatch())``) an alarm makes the sample and the learner follow: the
     sample takes new examples as if the stream were as short as the sample, and the learner's `refresh` discounts
@@ -199,10 +202,14 @@ class DriftWatch:
         """
         self.seen += n
         self._waited += n
-        z = evidence.score
-        if self._waited >= self.quiet:
-            self._sum = max(0.0, self._sum - (z - self._usual) - self.slack)
-        self._usual = min(0.0, self._usual + _WEIGHT * (max(z, self._usual - _WORST) - self._usual))
+        z, quiet, labelled = evidence.score, self._waited < self.quiet, not isnan(evidence.arrivals)
+        if not quiet:
+            slack = self.slack if labelled else self.slack * sqrt(1 - self._usual)
+            self._sum = max(0.0, self._sum - (z - self._usual) - slack)
+        if quiet and not labelled:
+            self._usual = min(0.0, self._usual + _FAST * (z - self._usual))
+        else:
+            self._usual = min(0.0, self._usual + _WEIGHT * (max(z, self._usual - _WORST) - self._usual))
         if self._sum <= self.threshold:
             return None
         reason = f"the stream has changed: {evidence.text}; the sum of {self._sum:.1f} is above {self.threshold:g}"

@@ -130,7 +130,8 @@ def draw_streams(results: Results, dataset: str, path: Path) -> None:
             ("follows", "price", _BLUE, "MomentHash, price, watch"),
         ):
             for other in results.of(dataset, stream, system)[:1]:
-                panel.plot(x, other["rules"][rule]["precisions"], color=colour, label=name, linewidth=1.4)
+                y = np.array(other["rules"][rule]["precisions"], dtype=np.float64)  # None becomes NaN: a gap
+                panel.plot(x, y, color=colour, label=name, linewidth=1.4)
         for change in result["changes"]:
             panel.axvline(change, color="#bbbbbb", linewidth=3, zorder=0)
         for alarm in result["alarms"]:

@@ -2,8 +2,8 @@
 
 A system is a learner, a drift watch or none, and several triggers that share one learning pass. Every 400 examples
 the next 100 rows are queries before they are learned, against a table of everything so far and against one of the
-last 4,000 rows. For the schedule in hindsight, candidate mappings are kept, and each is measured on every window
-of 100 rows that comes after it.
+last 4,000 rows. A time at which no query has a relevant row does not count. For the schedule in hindsight,
+candidate mappings are kept, and each is measured on every window of 100 rows that comes after it.
 """
 
 import time
@@ -222,10 +222,10 @@ def run_stream(
     costs = _costs(branches, candidates) if measured else [{} for _ in branches]
     result["rules"] = {
         name: {
-            "area": float(np.mean(branch.everything)) if measured else None,
-            "area_recent": float(np.mean(branch.recent)) if measured else None,
-            "precisions": branch.everything,
-            "precisions_recent": branch.recent,
+            "area": float(np.nanmean(branch.everything)) if measured else None,
+            "area_recent": float(np.nanmean(branch.recent)) if measured else None,
+            "precisions": [None if np.isnan(value) else value for value in branch.everything],
+            "precisions_recent": [None if np.isnan(value) else value for value in branch.recent],
             "updated_at": branch.updated_at,
             "rehashes": len(branch.updated_at) - 1,
             "recomputed": sum(branch.updated_at),
