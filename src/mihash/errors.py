@@ -49,6 +49,10 @@ class UnknownName(MIHashError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class UnknownField(UserWarning):
+    """A filter asks for a field that no item has, and nothing was found; its spelling may be wrong."""
+
+
 class Renamed(MIHashError, AttributeError):
     """A name of an earlier release is gone; the message names the one to use.
 

@@ -1,12 +1,14 @@
 """Search of an index."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnknownField
+from ..store.filters import compile_filter
 from ..store.keys import Key
 from ..store.question import Hits, PartialHits, Question
 from .control import IndexControl
@@ -41,7 +43,8 @@ class IndexSearch(IndexControl):
         key
             In place of ``X``, a stored item: its nearest others are returned, one-dimensional.
         where
-            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md).
+            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). Where nothing is
+            found and no item has a field of that name, this warns (`UnknownField`).
         radius
             In place of the k nearest, all items at most so many bits away, by Hamming distance: lists with one
             array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
@@ -74,13 +77,36 @@ class IndexSearch(IndexControl):
         """
         how: dict[str, Any] = {"method": method, "n_threads": n_threads}
         options: dict[str, Any] = {"where": where, "radius": radius, "margins": margins} | how
+        hits = self.hits(X, k, key, rescore, recall, options)
+        if where and not any(map(np.size, hits.keys if radius is not None else [hits.keys])):
+            names = self.unknown_fields(where)
+            if names:
+                text = f"No item has the field {', '.join(map(repr, names))}, which `where` asks for."
+                warnings.warn(text, UnknownField, stacklevel=2)
+        return hits
+
+    def unknown_fields(self, where: Mapping[str, Any]) -> list[str]:
+        """Return which fields of a filter no item has: misspelt names, most often."""
+        return self._table.unknown_fields(compile_filter(where))
+
+    def hits(
+        self,
+        X: ArrayLike | None,
+        k: int,
+        key: Key | None,
+        rescore: int | None,
+        recall: float | None,
+        options: Mapping[str, Any],
+    ) -> Hits:
+        """Return what `search` does, without a warning about unknown fields."""
         if X is not None and key is None:
             return self._table.search(X, k, rescore=rescore, recall=recall, **options)
         if X is not None or key is None:
             raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
         Question.checked(k=k, rescore=rescore, recall=recall, **options)
+        radius = options["radius"]
         if rescore is None:
-            rescore = self._table.target.choice(k, recall, margins).rescore if radius is None else 0
+            rescore = self._table.target.choice(k, recall, options["margins"]).rescore if radius is None else 0
         query = self._table.get(key).vector
         hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
         others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]

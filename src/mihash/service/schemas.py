@@ -305,6 +305,9 @@ class Found(BaseModel):
     version: int | None
     measure: str = Field(description="What the distances are: hamming, margin, or after rescore the metric.")
     results: list[Result]
+    unknown_fields: list[str] = Field(
+        default=[], description="Where nothing was found: the fields of the filter that no item has."
+    )
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 
 

@@ -83,10 +83,8 @@ def _search(
         check_width(index, vectors, limits.features)
         n_queries = len(vectors)
     _check_size(n_queries, len(index), options, limits)
-    hits = index.search(
-        vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius,
-        margins=options.margins, recall=options.recall,
-    )  # fmt: skip
+    how = {"where": options.where, "radius": options.radius, "margins": options.margins}
+    hits = index.hits(vectors, options.k, key, options.rescore, options.recall, how)
     keys, distances = (hits.keys, hits.distances) if key is None else ([hits.keys], [hits.distances])
     if options.radius is not None and sum(map(len, keys)) > limits.results:
         raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
@@ -98,6 +96,8 @@ def _search(
             result["metadata"] = list(islice(metadata, len(result["keys"])))
     version = hits.version if hits.version >= 0 else None
     response: dict[str, Any] = {"version": version, "measure": hits.measure, "results": results}
+    if options.where and not any(map(len, keys)) and (unknown := index.unknown_fields(options.where)):
+        response["unknown_fields"] = unknown
     if hits.missing:
         response["missing_shards"] = list(hits.missing)
     service.metrics.queries.add(n_queries)

@@ -80,6 +80,11 @@ class Condition(NamedTuple):
     tree: Tree
 
     @property
+    def leaves(self) -> list[Leaf]:
+        """The conditions on single fields."""
+        return list(_leaves(self.tree))
+
+    @property
     def fields(self) -> list[str]:
         """The names of the fields that it asks about, each once."""
         return list(dict.fromkeys(leaf.name for leaf in _leaves(self.tree)))

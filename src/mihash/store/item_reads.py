@@ -47,6 +47,10 @@ class ItemReads(ABC):
             (last,) = all_found(wanted, self.lookup(wanted, False)[0])
         return self.listed(where, last, limit)[1]
 
+    @abstractmethod
+    def unknown_fields(self, where: Condition) -> list[str]:
+        """Return which fields of a filter no item has."""
+
     # Hooks
 
     @abstractmethod

@@ -353,6 +353,11 @@ class RayTable(Table):
         """Return sequence numbers and keys of items after a number, in order; at most ``limit``."""
         return listed(self.members, self._seen().lasts, where, after, limit)
 
+    def unknown_fields(self, where: Condition) -> list[str]:
+        """Return which fields of a filter no item has, on any shard."""
+        found = self.members.ask_all("unknown_fields", where)
+        return [name for name in where.fields if all(name in each for each in found)]
+
     # Maintenance
 
     def rows_after(self, last: int) -> Iterator[Segment]:

@@ -1,11 +1,13 @@
 """Answers questions from one edition: filter, search the codes, rescore, and look up keys."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import CorruptStore, StoreError
 from ...mapping.factors import estimates
 from ...search import Bitmap, as_bitmap, as_columns, margin_sums, reach
 from ..edition import Edition
@@ -14,7 +16,9 @@ from ..keys import key_array
 from ..question import Found, Nearest, Question, Reached, by_margins
 from ..rescoring import rescored
 from .database import Database
-from .items import check_items, keys_of, matching
+from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field
+from .filter_masks import mask_of
+from .items import check_items, count_matching, keys_of, matching
 from .segments import Segments
 from .settings import read_settings
 
@@ -36,6 +40,7 @@ class Answers:
         self._database, self._segments, self._metric = database, segments, metric
         # By what they depend on, for a prefix of the rows.
         self._matches: dict[tuple[Any, ...], tuple[NDArray[np.bool_], Bitmap | None]] = {}
+        self._fields: set[str] = set()  # that have an index, or cannot get one
 
     def nearest(self, edition: Edition, question: Question, with_keys: bool) -> Nearest | None:
         """Return what an edition finds for each query, None where a row of it is no longer stored."""
@@ -43,7 +48,9 @@ class Answers:
         if not edition.n:
             return question.nothing(edition.version, measure)
         found = self.candidates(edition, question)
-        if found is None or (question.where is not None and not self._are_sound(found)):
+        if found is None or (
+            question.where is not None and not self._are_sound(found, question.where, edition.n_described)
+        ):
             return None
         if question.rescore:
             return self.rescored(question, found, with_keys, edition.version)
@@ -101,11 +108,37 @@ class Answers:
         names = [key_array([keys[number] for number in ids.tolist()]) for ids, _ in found]
         return Nearest(found, names, version, measure=measure)
 
-    def _are_sound(self, found: Found) -> bool:
-        """Check the seals of rows that a filter has found; return False where one is no longer stored."""
+    def _are_sound(self, found: Found, where: Condition, n_described: int) -> bool:
+        """Check the seals of rows that a filter has found; return False where one is no longer stored.
+
+        An index of a field has no seals. So while no metadata was changed since, the rows must match the filter.
+        """
         wanted = _distinct(found)
         with self._database.read() as connection:
-            return check_items(connection, wanted) == len(wanted)
+            n = check_items(connection, wanted)
+            same = n == len(wanted) and read_settings(connection).get("described", 0) == n_described
+            if same and count_matching(connection, where.sql, where.parameters, wanted) < n:
+                raise CorruptStore("An index of a field does not match the metadata. Use a backup.")
+            return n == len(wanted)
+
+    def _index_fields(self, edition: Edition, where: Condition) -> None:
+        """Make indexes of fields that are filtered by for the first time, where this process may write now."""
+        wanted = {leaf.name for leaf in where.leaves if can_index(leaf)} - self._fields
+        if not wanted or edition.n < FEWEST_ITEMS or self._database.read_only:
+            return
+        if self._database.lock.acquire(blocking=False):
+            try:
+                with suppress(StoreError), self._database.write() as connection:
+                    for name in sorted(wanted):
+                        index_field(connection, name)
+                self._fields |= wanted  # or there are too many, or there is no room
+            finally:
+                self._database.lock.release()
+
+    def unknown_fields(self, where: Condition) -> list[str]:
+        """Return which fields of a filter no item has."""
+        with self._database.read() as connection:
+            return [name for name in where.fields if not has_field(connection, name)]
 
     def _matching(self, edition: Edition, where: Condition) -> Bitmap | None:
         """Return the rows that are not deleted and whose metadata matches; None where some are gone meanwhile.
@@ -116,6 +149,8 @@ class Answers:
         name = (edition.n_purges, edition.n_described, where.sql, json.dumps(where.parameters))
         known, bits = self._matches.get(name, (np.empty(0, dtype=np.bool_), None))
         if len(known) < edition.n:
+            if not len(known):
+                self._index_fields(edition, where)
             mask = np.zeros(edition.n, dtype=np.bool_)
             mask[: len(known)] = known
             fresh = edition.ids[len(known) :][~edition.dead[len(known) :]]
@@ -124,8 +159,12 @@ class Answers:
                 current = [settings.get(each, 0) for each in ("tombstones", "compactions", "described")]
                 if current != [edition.n_tombstones, edition.n_purges, edition.n_described]:
                     return None
-                found = matching(connection, where.sql, where.parameters, fresh)
-            mask[edition.places(np.array(found, dtype=np.int64))] = True
+                fields = filtered_fields(connection)
+                if all(leaf.name in fields and can_index(leaf) for leaf in where.leaves):
+                    mask = mask_of(connection, where.tree, edition.ids, fields)
+                else:
+                    found = matching(connection, where.sql, where.parameters, fresh)
+                    mask[edition.places(np.array(found, dtype=np.int64))] = True
             known, bits = mask, as_bitmap(mask)
             kept = {each: of for each, of in list(self._matches.items())[1 - _REMEMBERED :] if each != name}
             self._matches = {**kept, name: (known, bits)}

@@ -190,6 +190,14 @@ def matching(
     return [number for (number,) in connection.execute(query, (*ends, *parameters))]
 
 
+def count_matching(
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], ids: NDArray[np.int64]
+) -> int:
+    """Return how many of some ids match a condition."""
+    query = f"SELECT count(*) FROM item WHERE id {_AMONG} AND {sql}"
+    return int(connection.execute(query, (json.dumps(ids.tolist()), *parameters)).fetchone()[0])
+
+
 def remove_items(connection: sqlite3.Connection, ids: Sequence[int], n_tombstones: int) -> None:
     """Remove the keys of some ids inside a transaction, and mark their rows as deleted."""
     connection.executemany("DELETE FROM item WHERE id = ?", [(number,) for number in ids])

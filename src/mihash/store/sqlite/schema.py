@@ -44,6 +44,13 @@ _LATER = {
         "CREATE TABLE reading (source TEXT PRIMARY KEY, position INTEGER NOT NULL, details TEXT NOT NULL, "
         "seal INTEGER NOT NULL) WITHOUT ROWID"
     ),
+    "filtered": (
+        "CREATE TABLE filtered (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, seal INTEGER NOT NULL)"
+    ),
+    "field": (
+        "CREATE TABLE field (number INTEGER NOT NULL, element INTEGER NOT NULL, type TEXT NOT NULL, "
+        "value NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (number, element, type, value, id)) WITHOUT ROWID"
+    ),
     "segment_head": "CREATE INDEX segment_head ON segment (first, last, n, ids, head)",
 }
 

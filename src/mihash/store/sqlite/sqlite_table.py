@@ -31,6 +31,7 @@ from ..table import Table
 from .answers import Answers
 from .code_sample import code_sample
 from .database import Database
+from .field_index import enter, leave
 from .items import (
     describe_items,
     insert_items,
@@ -176,14 +177,19 @@ class SQLiteTable(Table):
         segment, edition, removed = rows.segment, self._edition, rows.removed
         n_tombstones, n_described = self._count("tombstones"), self._count("described")
         replaced = removed[: len(removed) - len(rows.expired)]
+        if replaced or rows.described:
+            leave(connection, [*replaced, *rows.described])
         if replaced:
             remove_items(connection, replaced, n_tombstones)
         if rows.described:
             describe_items(connection, rows.described, rows.texts or [None] * len(rows.described))
+            enter(connection, rows.described)
         if len(segment):
             insert_items(connection, segment.ids, rows.names, rows.texts)
+            enter(connection, segment.ids.tolist())
             self.segments.append(connection, segment)
         if rows.expired:  # new rows may be among them
+            leave(connection, rows.expired)
             remove_items(connection, rows.expired, n_tombstones + len(replaced))
         if edition is not None:  # made before the commit, so that a search waits for little after it
             edition = edition.encoded(segment.ids, segment.features) if len(segment) else edition
@@ -282,6 +288,10 @@ class SQLiteTable(Table):
         sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
         with self.database.read() as connection:
             return list_items(connection, sql, parameters, after, limit)
+
+    def unknown_fields(self, where: Condition) -> list[str]:
+        """Return which fields of a filter no item has."""
+        return self.answers.unknown_fields(where)
 
     def live_ids(self) -> NDArray[np.int64]:
         """Return the sequence numbers of all items, in order."""

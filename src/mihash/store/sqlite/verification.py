@@ -13,6 +13,7 @@ from ...mapping import HashMapping
 from ...search import as_codes
 from ..edition import CODE_ROWS, Edition, read_codes
 from .database import Database
+from .field_index import check_fields
 from .items import check_items, removed_items
 from .seals import SEALED, check_seals
 from .segments import LabelKind, Segments
@@ -38,6 +39,8 @@ def verify(
     with database.read() as connection:
         ids = segments.ids(connection)
         _check_keys(connection, ids, problems)
+        with _listed(problems):
+            problems += check_fields(connection)
         checked = {"items": 0, "versions": _versions(connection, ids, problems), "rows": 0, "codes": 0}
     for start in range(0, len(ids), CODE_ROWS):
         with _listed(problems), database.read() as connection:

@@ -1,0 +1,166 @@
+"""Indexes on the fields of metadata that are filtered by: the tables `filtered` and `field`.
+
+The first filter on a field of a large table reads the metadata of all items, and stores what it finds: for each
+item the type and the value of the field, and of each element where it is a list. From then on every change of an
+item changes its entries in the same transaction, and a filter on the field looks at the entries that match alone.
+"""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CorruptStore
+from ..filter_sql import Leaf, paths_of, where_sql
+from ..metadata import to_json
+from .seals import value_check
+
+FEWEST_ITEMS = 20_000
+"""Below so many items a filter reads the metadata: that takes a few milliseconds."""
+
+_MOST_FIELDS = 16  # each is written with every item
+_SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_PATH = "iif(json_type(item.metadata, ?1) IS NULL, ?2, ?1)"
+_PLAIN = (
+    "CASE WHEN type IN ('integer', 'real') THEN 'number' ELSE type END, "
+    "CASE WHEN type IN ('integer', 'real', 'text') THEN value ELSE '' END, id"
+)
+_SCALARS = (
+    f"SELECT json_type(item.metadata, {_PATH}) AS type, json_extract(item.metadata, {_PATH}) AS value, item.id "
+    "FROM {0}"
+)
+_ELEMENTS = (
+    f"SELECT each.type, each.atom AS value, item.id FROM {{0}}, json_each(item.metadata, {_PATH}) AS each "
+    f"WHERE json_type(item.metadata, {_PATH}) = 'array' AND each.type NOT IN ('array', 'object')"
+)
+_ENTRIES = (  # ?1 and ?2 the paths, ?3 the number of the field, ?4 the ids as JSON
+    f"SELECT ?3, 0, {_PLAIN} FROM ({_SCALARS}) WHERE type IS NOT NULL "
+    f"UNION ALL SELECT DISTINCT ?3, 1, {_PLAIN} FROM ({_ELEMENTS})"
+)
+_SOME = "json_each(?4) AS wanted CROSS JOIN item ON item.id = wanted.value"
+_COLUMNS = "number, element, type, value, id"
+
+
+def filtered_fields(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the numbers of the fields that have an index, by name."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'filtered'").fetchone():
+        return {}
+    found = {}
+    for number, name, seal in connection.execute("SELECT number, name, seal FROM filtered"):
+        if seal != value_check(number, name):
+            raise CorruptStore(f"The name of the indexed field {number} is damaged. Use a backup.")
+        found[name] = number
+    return found
+
+
+def can_index(leaf: Leaf) -> bool:
+    """Tell whether an index answers a condition: no index finds a part of a string."""
+    return leaf.operator != "$contains" and paths_of(leaf.name) is not None
+
+
+def index_field(connection: sqlite3.Connection, name: str) -> None:
+    """Make the index of a field inside a transaction, unless it is there or there are too many."""
+    known = filtered_fields(connection)
+    if name in known or len(known) >= _MOST_FIELDS:
+        return
+    number = len(known)
+    connection.execute("INSERT INTO filtered VALUES (?, ?, ?)", (number, name, value_check(number, name)))
+    entries = f"SELECT * FROM ({_ENTRIES.format('item')}) WHERE ?4 IS NULL ORDER BY 2, 3, 4, 5"
+    connection.execute(f"INSERT INTO field ({_COLUMNS}) {entries}", (*_paths(name), number, None))
+
+
+def enter(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Store the entries of items that were stored or described, inside their transaction."""
+    for name, number in filtered_fields(connection).items():
+        query = f"INSERT INTO field ({_COLUMNS}) {_ENTRIES.format(_SOME)}"
+        connection.execute(query, (*_paths(name), number, json.dumps(list(ids))))
+
+
+def leave(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Remove the entries of items that are about to be removed or described, inside their transaction."""
+    for name, number in filtered_fields(connection).items():
+        values = (*_paths(name), number, json.dumps(list(ids)))
+        entries = connection.execute(_ENTRIES.format(_SOME), values).fetchall()
+        query = "DELETE FROM field WHERE number = ? AND element = ? AND type = ? AND value = ? AND id = ?"
+        connection.executemany(query, entries)
+
+
+def matching_ids(connection: sqlite3.Connection, leaf: Leaf, number: int) -> tuple[NDArray[np.int64], bool]:
+    """Return ids of items, and whether the condition is true of these or, where it is shorter, of all others."""
+    if leaf.operator == "$exists":
+        return _found(connection, number, "element = 0", []), bool(leaf.operands[0])
+    if leaf.operator in _SIGNS:
+        kind = "text" if isinstance(leaf.operands[0], str) else "number"
+        where = f"element = 0 AND type = '{kind}' AND value {_SIGNS[leaf.operator]} json_extract(?, '$')"
+        return _found(connection, number, where, [to_json(leaf.operands[0])]), True
+    if leaf.operator == "$startswith":
+        begin = str(leaf.operands[0])
+        where = "element = 0 AND type = 'text' AND value >= ? AND substr(value, 1, length(?)) = ?"
+        after, values = _after(begin), [begin, begin, begin]
+        return _found(connection, number, where + (" AND value < ?" if after else ""), values + after), True
+    texts = [each for each in leaf.operands if isinstance(each, str)]
+    numbers = [each for each in leaf.operands if isinstance(each, int | float) and not isinstance(each, bool)]
+    parts = [np.empty(0, dtype=np.int64)]
+    for kind, same in (("text", texts), ("number", numbers)):
+        if same:
+            where = f"element IN (0, 1) AND type = '{kind}' AND value IN (SELECT atom FROM json_each(?))"
+            parts.append(_found(connection, number, where, [to_json(same)]))
+    for truth in (True, False):
+        if any(each is truth for each in leaf.operands):
+            parts.append(_found(connection, number, f"element IN (0, 1) AND type = '{to_json(truth)}'", []))
+    found = np.concatenate(parts)
+    if None not in leaf.operands:
+        return found, True
+    null = _found(connection, number, "element IN (0, 1) AND type = 'null'", [])
+    there = _found(connection, number, "element = 0", [])
+    return np.setdiff1d(there, np.concatenate([found, null])), False
+
+
+def check_fields(connection: sqlite3.Connection) -> list[str]:
+    """Return what is wrong with the indexes, compared with the metadata."""
+    problems = []
+    for name, number in filtered_fields(connection).items():
+        values = (*_paths(name), number, None)
+        wanted = f"SELECT * FROM ({_ENTRIES.format('item')}) WHERE ?4 IS NULL"
+        stored = f"SELECT {_COLUMNS} FROM field WHERE number = ?3 AND ?1 = ?1 AND ?2 = ?2"
+        for one, other in ((wanted, stored), (stored, wanted)):
+            if connection.execute(f"SELECT 1 FROM ({one} EXCEPT {other}) LIMIT 1", values).fetchone():
+                problems.append(f"The index of the field {name!r} does not match the metadata.")
+                break
+    return problems
+
+
+def has_field(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether an item has a field."""
+    number = filtered_fields(connection).get(name)
+    if number is not None:
+        return bool(connection.execute("SELECT 1 FROM field WHERE number = ? LIMIT 1", (number,)).fetchone())
+    sql, parameters, _ = where_sql(Leaf(name, "$exists", (True,)))
+    return bool(connection.execute(f"SELECT 1 FROM item WHERE {sql} LIMIT 1", parameters).fetchone())
+
+
+def _paths(name: str) -> tuple[str, str]:
+    """Return the two paths where a field may be; of a name without a dot, one twice."""
+    paths = paths_of(name)
+    assert paths is not None
+    return paths[0], paths[-1]
+
+
+def _found(connection: sqlite3.Connection, number: int, where: str, values: list[Any]) -> NDArray[np.int64]:
+    return _array(connection.execute(f"SELECT id FROM field WHERE number = ? AND {where}", [number, *values]))
+
+
+def _array(rows: sqlite3.Cursor) -> NDArray[np.int64]:
+    return np.array([number for (number,) in rows.fetchall()], dtype=np.int64)
+
+
+def _after(begin: str) -> list[str]:
+    """Return a string above all that begin with one; none where there is no such string."""
+    text = begin.rstrip("\U0010ffff")
+    if not text:
+        return []
+    last = ord(text[-1]) + 1
+    return [text[:-1] + chr(0xE000 if last == 0xD800 else last)]

@@ -1,0 +1,148 @@
+"""Indexes on fields find what a walk over all metadata finds, through every change, and damage is noticed."""
+
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from test_filters import filters, items, st
+
+from mihash.errors import CorruptStore
+from mihash.store.filters import compile_filter
+from mihash.store.sqlite import answers
+from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave
+from mihash.store.sqlite.filter_masks import mask_of
+from mihash.store.sqlite.items import describe_items, insert_items, remove_items
+from mihash.store.sqlite.schema import create_schema
+from stored import FIRST, X, opened
+
+from mihash.store.metadata import encode_metadata  # isort: skip
+
+VALUES = [
+    1,
+    1.0,
+    "1",
+    True,
+    None,
+    [1, "a"],
+    ["a", "a", None],
+    {"x": 1},
+    "abc",
+    "ab",
+    "",
+    "b\U0010ffff",
+    2.5,
+    [],
+    -3,
+]
+
+
+def masks(connection, where, ids):
+    condition = compile_filter(where)
+    sql, parameters, _ = condition
+    found = {number for (number,) in connection.execute(f"SELECT id FROM item WHERE {sql}", parameters)}
+    fields = filtered_fields(connection)
+    if not all(can_index(leaf) and leaf.name in fields for leaf in condition.leaves):
+        return None
+    return mask_of(connection, condition.tree, ids, fields).tolist(), [number in found for number in ids.tolist()]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(items, min_size=1, max_size=8), st.lists(items, min_size=3, max_size=3), filters)
+def test_an_index_finds_what_a_walk_finds(stored, more, where):
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create_schema(connection)
+        n = len(stored)
+        insert_items(connection, np.arange(n), list(range(n)), [encode_metadata(each) for each in stored])
+        for name in compile_filter(where).fields:
+            if can_index(compile_filter({f"${name}" if name.startswith("$") else name: 1}).leaves[0]):
+                index_field(connection, name)
+        found = masks(connection, where, np.arange(n))
+        assert found is None or found[0] == found[1]
+        ids = np.arange(n, n + 3)
+        insert_items(connection, ids, ids.tolist(), [encode_metadata(each) for each in more])
+        enter(connection, ids.tolist())
+        leave(connection, [0, n])
+        remove_items(connection, [0], 0)
+        describe_items(connection, [n], [encode_metadata(stored[0])])
+        enter(connection, [n])
+        found = masks(connection, where, np.arange(1, n + 3))
+        assert found is None or found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["f", "a.f"])
+def test_every_operator_on_every_kind_of_value(name):
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        create_schema(connection)
+        stored = [{"f": value, "a": {"f": value}} for value in VALUES] + [{}, None, {"a.f": 1, "a": {"f": "abc"}}]
+        ids = np.arange(len(stored))
+        insert_items(connection, ids, ids.tolist(), [encode_metadata(each) for each in stored])
+        index_field(connection, name)
+        operands = [value for value in VALUES if not isinstance(value, list | dict)]
+        wheres = [{name: value} for value in operands] + [{name: {"$nin": [None, "a", 1]}}, {name: []}, {}]
+        wheres += [{name: {sign: value}} for sign in ("<", "<=", ">", ">=") for value in (1, 2.5, "ab", "")]
+        wheres += [
+            {name: {"$startswith": text}} for text in ("", "a", "abc", "b\U0010ffff", "\U0010ffff", "\ud7ff")
+        ]
+        wheres += [{name: {"$exists": truth}} for truth in (True, False)]
+        for where in wheres:
+            mine, theirs = masks(connection, where, ids)
+            assert mine == theirs, where
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(answers, "FEWEST_ITEMS", 1)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_filter_makes_an_index_that_every_change_keeps(table, folder):
+    table.add(X[:40], [f"k{i}" for i in range(40)], metadata=[{"a": i % 4, "b": {"c": str(i)}} for i in range(40)])
+
+    def found(where, which=None):
+        return sorted((which or table).search(X[:1], 99, where=where, rescore=0).keys[0].tolist())
+
+    for where in ({"a": 1}, {"a": 2, "b.c": {"$startswith": "1"}}, {"a": {"$gt": 2}}, {"a": 7}):
+        assert found(where) == sorted(table.keys(compile_filter(where)))
+    with table.database.read() as connection:
+        assert filtered_fields(connection) == {"a": 0, "b.c": 1}
+    table.add(X[40:50], [f"k{i}" for i in range(40, 50)], metadata=[{"a": 1}] * 10)
+    table.upsert(X[50:53], ["k1", "k5", "new"], metadata=[{"a": 2}, None, {"a": 1}])
+    table.update(["k2", "k6"], metadata=[{"a": 1}, {}])
+    table.update(["k3"], X[53:54])
+    table.delete(["k9", "k13"])
+    for where in ({"a": 1}, {"a": [2, 3]}, {"a": {"$ne": 1}}, {"a": None}, {"b.c": "3"}):
+        assert found(where) == sorted(table.keys(compile_filter(where)))
+    table.verify()
+    with opened(folder, read_only=True) as reader:
+        assert found({"a": 1}, reader) == found({"a": 1})
+        with reader.database.read() as connection:
+            query = "SELECT id FROM field WHERE number = 0 AND element IN (0, 1) AND type = 'text' AND value IN "
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {query} (SELECT atom FROM json_each('[1]'))").fetchall()
+    assert "SEARCH field USING PRIMARY KEY (number=? AND element=? AND type=? AND value=?)" in str(plan)
+
+
+@pytest.mark.usefixtures("small")
+def test_an_index_that_finds_the_wrong_items_is_damage(table, folder):
+    table.add(X[:20], metadata=[{"a": i % 2} for i in range(20)])
+    assert table.search(X[:1], 99, where={"a": 1}).keys.shape == (1, 10)
+    table.close()
+    with closing(sqlite3.connect(folder / "index.db")) as connection:
+        connection.execute("UPDATE field SET value = 1 WHERE id = 4")
+        connection.commit()
+    with opened(folder) as again:
+        with pytest.raises(CorruptStore, match="does not match the metadata"):
+            again.search(X[:1], 99, where={"a": 1})
+        with pytest.raises(CorruptStore, match="index of the field 'a'"):
+            again.verify()
+
+
+def test_few_items_and_parts_of_strings_get_no_index(table, monkeypatch):
+    table.add(X[:20], metadata=[{"a": "xyz"}] * 20)
+    table.search(X[:1], where={"a": "xyz"})
+    monkeypatch.setattr(answers, "FEWEST_ITEMS", 1)
+    assert table.search(X[:1], 5, where={"a": {"$contains": "y"}}).keys.shape == (1, 5)
+    with table.database.read() as connection:
+        assert filtered_fields(connection) == {}
+    table.rebuild(FIRST)
