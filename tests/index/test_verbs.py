@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.errors import DuplicateKey, InvalidInput, UnknownName
+from mihash.errors import DuplicateKey, InvalidInput, UnknownField, UnknownName
 from mihash.store.change import Change
 
 rng = np.random.default_rng(3)
@@ -123,6 +123,16 @@ def test_delete_by_filter(index):
     assert index.delete(where={}) == 35
     assert len(index) == 0
     assert list(index) == index.keys() == []
+
+
+def test_a_field_that_no_item_has_is_named(index):
+    with pytest.warns(UnknownField, match="No item has the field 'grup', which `where` asks for"):
+        assert index.search(X[0], where={"grup": 1, "i": {">": 3}}).keys.size == 0
+    with pytest.warns(UnknownField, match="'a.b', 'c'"):
+        index.search(X[:2], where={"$or": [{"a.b": 1}, {"c": 2}]}, radius=16)
+    assert index.unknown_fields({"grup": 1, "group": 2}) == ["grup"]
+    assert index.search(X[0], where={"group": 77}).keys.size == 0  # it is there, and has no such value
+    assert index.search(X[0], where={"grup": {"$ne": 1}}).keys.size == 10
 
 
 def test_keys_in_pages_and_iteration(index):

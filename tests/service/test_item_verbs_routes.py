@@ -93,6 +93,13 @@ def test_delete_by_filter(filled):
     assert filled.get("/v1/stats").body["items"] == 10
 
 
+def test_a_search_names_fields_that_no_item_has(filled):
+    answer = filled.post("/v1/search", {"vectors": X[:2].tolist(), "where": {"grup": 1}})
+    assert answer.body["unknown_fields"] == ["grup"]
+    answer = filled.post("/v1/search", {"vectors": X[:2].tolist(), "where": {"group": 5}})
+    assert (answer.status, "unknown_fields" in answer.body) == (200, False)
+
+
 def test_the_client_has_the_verbs(filled):
     with Client(filled.url) as client:
         assert client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3) == 1

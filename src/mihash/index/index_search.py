@@ -43,8 +43,8 @@ class IndexSearch(IndexControl):
         key
             In place of ``X``, a stored item: its nearest others are returned, one-dimensional.
         where
-            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). Where nothing is
-            found and no item has a field of that name, this warns (`UnknownField`).
+            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). Where nothing
+            is found and no item has a field of that name, this warns (`UnknownField`).
         radius
             In place of the k nearest, all items at most so many bits away, by Hamming distance: lists with one
             array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.

@@ -5,9 +5,10 @@ from typing import Any
 
 from ..errors import InvalidInput
 from .cluster_options import Cluster
+from .elsewhere import Moved, RowsElsewhere
 from .generations import as_generation, generation_folder
 from .sqlite.database import DATABASE
-from .sqlite.sqlite_table import Moved, RowsElsewhere, SQLiteTable
+from .sqlite.sqlite_table import SQLiteTable
 from .table import Table
 
 

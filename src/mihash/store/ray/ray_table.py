@@ -24,6 +24,7 @@ from ... import validation
 from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
 from ..change import Rows
+from ..cluster_options import check_patience
 from ..edition import Published
 from ..filters import Condition
 from ..keys import Key
@@ -74,7 +75,7 @@ class RayTable(Table):
         timeout_s: float = 30.0,
         allow_partial: bool = False,
     ) -> None:
-        _check_patience(timeout_s, allow_partial)
+        check_patience(timeout_s, allow_partial)
         super().__init__(Database(Path(folder), read_only))
         self._asked: Counter[int] = Counter()  # moments that searches are about
         self._asking = threading.Lock()
@@ -147,7 +148,7 @@ class RayTable(Table):
         """
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
         about = {"table": "ray", "cluster": uuid.uuid4().hex} | new_settings(dtype, metric) | settings
-        _check_patience(timeout_s, allow_partial)
+        check_patience(timeout_s, allow_partial)
         joined = connect(address)  # for as long as this takes; the table joins on its own account
         try:
             places = place_shards(Path(folder), shards, nodes)
@@ -446,9 +447,3 @@ class RayTable(Table):
                 settings, view = read_settings(connection), self._log.view(connection)
             with self._asking:
                 self._settings, self._view = settings, view
-
-
-def _check_patience(timeout_s: float, allow_partial: bool) -> None:
-    validation.number("timeout_s", timeout_s, above=0)
-    if not isinstance(allow_partial, bool):
-        raise InvalidInput(f"`allow_partial` must be True or False; got {allow_partial!r:.80}.")

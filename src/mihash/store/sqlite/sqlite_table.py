@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CorruptStore, NotReady, StoreError
+from ...errors import CorruptStore, StoreError
 from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
+from ..elsewhere import Moved, RowsElsewhere
 from ..filters import Condition
 from ..generations import generation_of, generation_stamp, stored_generation
 from ..keys import Key
@@ -49,18 +50,6 @@ from .versions import drop_mappings, mapping_of, mark_published
 
 _RETRIES = 3
 _CODES_SAMPLED = 10_000
-
-
-class RowsElsewhere(NotReady):
-    """The folder holds the coordinator of a table whose rows are on other machines."""
-
-
-class Moved(NotReady):
-    """Another generation of the index answers, in a folder inside this one."""
-
-    def __init__(self, generation: Any) -> None:
-        super().__init__("The vectors of this index were replaced: another generation answers.")
-        self.generation = generation
 
 
 class SQLiteTable(Table):
