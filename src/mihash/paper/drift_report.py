@@ -140,6 +140,7 @@ def draw_streams(results: Results, dataset: str, path: Path) -> None:
         rehashes = result["rules"]["price"]["updated_at"]
         panel.plot(rehashes, [low] * len(rehashes), "|", color=_BLUE, markersize=7)
         panel.set_title(stream, loc="left", fontsize=10)
+        panel.set_xticks(np.linspace(0, result["rows"], 5))
         panel.tick_params(labelsize=8)
     for panel in panels[len(streams) :]:
         panel.set_axis_off()
