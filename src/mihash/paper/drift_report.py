@@ -78,7 +78,7 @@ def stream_table(results: Results, dataset: str) -> str:
                     figure("area", "share", "paper"),
                     f"{figure('rehashes')} / {figure('rehashes', 'share')}",
                     figure("recomputed"),
-                    f"**{figure('cost_ratio')}**",
+                    f"**{figure('cost_ratio') or '-'}**",
                     figure("cost_ratio", "share"),
                     figure("cost_ratio", "always"),
                     _delays(found),
