@@ -20,6 +20,7 @@ NAMES = (
     "losses",
     "index",
     "search",
+    "peers",
     "plan",
     "cluster",
     "losses",

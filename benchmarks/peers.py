@@ -1,0 +1,158 @@
+"""An index of mihash against LanceDB, FAISS and usearch: ingest, disk, memory, recall, latency, filters, deletes.
+
+Each index is made and asked in a process of its own, one after the other, with one thread for BLAS and FAISS. The
+data is a generated set (MIHASH_PEERS_ROWS rows of 384 numbers, 300,000 by default), and gist22k and cifar10_vgg16
+where MIHASH_DATA is set; MIHASH_PEERS_DATA names some of them. The numbers go to docs/images/peers.json, and a
+picture of them to docs/images/peers.png.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .peer_indexes import peers
+from .report import console, show_grid
+
+NUMBERS = Path(__file__).parents[1] / "docs" / "images" / "peers.json"
+D, N_QUERIES, N_TIMED = 384, 200, 100
+CANDIDATES = (10, 100, 1000)
+_FILES = {"gist22k": "gist22k.npz", "cifar10_vgg16": "cifar10_vgg16.npz"}
+
+
+def generated(n: int) -> NDArray[np.float32]:
+    """Return vectors in 1,000 clusters; the spread falls as one over the square root of the direction's rank."""
+    rng = np.random.default_rng(0)
+    spread = (np.arange(1, D + 1) ** -0.5).astype(np.float32)
+    centres = rng.standard_normal((1000, D), dtype=np.float32) * spread
+    X = centres[rng.integers(0, 1000, n)] + rng.standard_normal((n, D), dtype=np.float32) * spread
+    rotation = np.linalg.qr(rng.standard_normal((D, D)))[0].astype(np.float32)
+    rotated: NDArray[np.float32] = X @ rotation
+    return rotated
+
+
+def load(name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the rows to store, and queries that are not among them."""
+    if name == "generated":
+        X = generated(int(os.environ.get("MIHASH_PEERS_ROWS", "300000")) + N_QUERIES)
+    else:
+        with np.load(Path(os.environ["MIHASH_DATA"]) / _FILES[name]) as file:
+            X = file["features"].astype(np.float32)
+        if name == "cifar10_vgg16":  # the cosine as a Euclidean distance, which all have
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+    order = np.random.default_rng(1).permutation(len(X))
+    return np.ascontiguousarray(X[order[N_QUERIES:]]), np.ascontiguousarray(X[order[:N_QUERIES]])
+
+
+def nearest(X: NDArray[np.float32], Q: NDArray[np.float32], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the true ten nearest of those that are kept."""
+    rows = np.flatnonzero(keep)
+    apart = (X[rows] ** 2).sum(axis=1)[None] - 2 * Q @ X[rows].T
+    return rows[np.argpartition(apart, 10, axis=1)[:, :10]]
+
+
+def share(found: Any, true: NDArray[np.int64]) -> float:
+    """Return the mean share of the true ten that were found."""
+    return float(np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, true, strict=True)]))
+
+
+def measure(data: str, name: str) -> dict[str, Any]:
+    """Make one index and ask it; memory is the growth of this process's peak since the data was loaded."""
+    X, Q = load(data)
+    everything = np.ones(len(X), dtype=np.bool_)
+    true, part = nearest(X, Q, everything), np.arange(len(X)) % 10 == 3
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        cpu = time.process_time()
+        index = peers(X.shape[1])[name](X, Path(folder))
+        record: dict[str, Any] = {"data": data, "index": name, "rows": len(X), "d": X.shape[1]}
+        record["ingest_us"] = 1e6 * (time.process_time() - cpu) / len(X)
+        record["disk"] = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / len(X)
+        record["bytes"] = index.bytes_per_row
+        record["recall"] = [share(index.candidates(Q, n), true) for n in CANDIDATES]
+        record["default"], record["cpu_ms"], times = _timed(index, Q, true, None)
+        record["p50_ms"], record["p99_ms"] = np.percentile(times, [50, 99]).tolist()
+        record["filtered"], record["filtered_ms"], _ = _timed(index, Q, nearest(X, Q, part), 3)
+        gone = np.arange(0, len(X), 10)
+        index.delete(gone)
+        everything[gone] = False
+        record["after_deletes"], record["after_deletes_ms"], _ = _timed(index, Q, nearest(X, Q, everything), None)
+        record["memory_mb"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return record
+
+
+def _timed(
+    index: Any, Q: NDArray[np.float32], true: NDArray[np.int64], part: int | None
+) -> tuple[float, float, Any]:
+    """Return recall, CPU milliseconds for a query, and the times on the wall."""
+    index.search(Q[0], part)
+    times, found, cpu = [], [], time.process_time()
+    for q in Q[:N_TIMED]:
+        begin = time.perf_counter()
+        found.append(index.search(q, part))
+        times.append(1e3 * (time.perf_counter() - begin))
+    spent = 1e3 * (time.process_time() - cpu) / N_TIMED
+    return share(found, true[:N_TIMED]), spent, times
+
+
+def run() -> None:
+    names = ["generated"] + (list(_FILES) if "MIHASH_DATA" in os.environ else [])
+    names = os.environ.get("MIHASH_PEERS_DATA", ",".join(names)).split(",")
+    records = []
+    for data in names:
+        for name in peers(D):
+            command = [sys.executable, "-m", f"{__package__}.peers", data, name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                console.print(f"{name} on {data}: {done.stderr.strip().splitlines()[-1][:200]}")
+                continue
+            records.append(json.loads(done.stdout.splitlines()[-1]))
+            console.print(f"[dim]{data}: {name}, {records[-1]['ingest_us']:.0f} us a row[/dim]")
+        show([record for record in records if record["data"] == data])
+    NUMBERS.write_text(json.dumps({"records": records}, indent=1) + "\n", encoding="utf-8")
+    draw(NUMBERS)
+
+
+def show(records: list[dict[str, Any]]) -> None:
+    """Print the table of one data set."""
+    header = ["index", "bytes", "us a row", "disk B", "MB", "10", "100", "1,000", "default", "CPU ms", "p99"]
+    rows = []
+    for r in records:
+        row = [r["index"], *(f"{r[name]:.0f}" for name in ("bytes", "ingest_us", "disk", "memory_mb"))]
+        row += [f"{value:.3f}" for value in (*r["recall"], r["default"])]
+        row += [f"{r['cpu_ms']:.2f}", f"{r['p99_ms']:.1f}"]
+        row += [f"{r[name]:.3f}, {r[name + '_ms']:.2f}" for name in ("filtered", "after_deletes")]
+        rows.append(row)
+    header += ["filtered, ms", "10 % deleted, ms"]
+    if records:
+        show_grid(f"{records[0]['data']}: {records[0]['rows']:,} x {records[0]['d']}", header, rows)
+
+
+def draw(numbers: Path) -> None:
+    """Draw recall of the default search against its CPU time, one panel for each data set."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    records = json.loads(numbers.read_text(encoding="utf-8"))["records"]
+    names = list(dict.fromkeys(r["data"] for r in records))
+    figure = Figure(figsize=(6.5 * len(names), 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        for r in (r for r in records if r["data"] == name):
+            color = "#17527f" if r["index"].startswith("mihash") else "#d1495b"
+            axes.scatter(r["cpu_ms"], r["default"], color=color)
+            axes.annotate(f"{r['index']} ({r['bytes']:.0f} B)", (r["cpu_ms"], r["default"]), fontsize=7)
+        axes.set(xscale="log", xlabel="CPU ms a query", ylabel="recall@10", title=name)
+    figure.savefig(numbers.with_suffix(".png"), dpi=110)
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], sys.argv[2])))
