@@ -115,10 +115,11 @@ def run() -> None:
                 console.print(f"{name} on {data}: {done.stderr.strip().splitlines()[-1][:200]}")
                 continue
             records.append(json.loads(done.stdout.splitlines()[-1]))
+            NUMBERS.write_text(json.dumps({"records": records}, indent=1) + "\n", encoding="utf-8")
             console.print(f"[dim]{data}: {name}, {records[-1]['ingest_us']:.0f} us a row[/dim]")
         show([record for record in records if record["data"] == data])
-    NUMBERS.write_text(json.dumps({"records": records}, indent=1) + "\n", encoding="utf-8")
-    draw(NUMBERS)
+    if records:
+        draw(NUMBERS)
 
 
 def show(records: list[dict[str, Any]]) -> None:
