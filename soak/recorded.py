@@ -41,7 +41,7 @@ def _main(folder: Path, lap: int, seed: int, n: int) -> None:
 
 def checkpoint_often() -> None:
     """Have a short log moved into the database, too."""
-    database._WAL_BYTES = PAGES * database._PAGE_BYTES
+    database._WAL_BYTES = PAGES * database.PAGE_BYTES
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Search of an index."""
 
+import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,18 @@ from ..store.keys import Key
 from ..store.question import Hits, PartialHits, Question
 from .control import IndexControl
 from .recall import Recall, evaluate
+
+_local = threading.local()
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Let searches of this thread not warn of unknown fields; the service has them in its responses."""
+    _local.silent = True
+    try:
+        yield
+    finally:
+        _local.silent = False
 
 
 class IndexSearch(IndexControl):
@@ -77,8 +91,12 @@ class IndexSearch(IndexControl):
         """
         how: dict[str, Any] = {"method": method, "n_threads": n_threads}
         options: dict[str, Any] = {"where": where, "radius": radius, "margins": margins} | how
-        hits = self.hits(X, k, key, rescore, recall, options)
-        if where and not any(map(np.size, hits.keys if radius is not None else [hits.keys])):
+        hits = self._hits(X, k, key, rescore, recall, options)
+        if (
+            where
+            and not getattr(_local, "silent", False)
+            and not any(map(np.size, hits.keys if radius is not None else [hits.keys]))
+        ):
             names = self.unknown_fields(where)
             if names:
                 text = f"No item has the field {', '.join(map(repr, names))}, which `where` asks for."
@@ -89,7 +107,7 @@ class IndexSearch(IndexControl):
         """Return which fields of a filter no item has: misspelt names, most often."""
         return self._table.unknown_fields(compile_filter(where))
 
-    def hits(
+    def _hits(
         self,
         X: ArrayLike | None,
         k: int,

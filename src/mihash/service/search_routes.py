@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
 from .. import validation
+from ..index.index_search import without_warnings
 from ..index.online_index import OnlineIndex
 from ..store.filters import compile_filter
 from ..store.keys import Key
@@ -83,8 +84,11 @@ def _search(
         check_width(index, vectors, limits.features)
         n_queries = len(vectors)
     _check_size(n_queries, len(index), options, limits)
-    how = {"where": options.where, "radius": options.radius, "margins": options.margins}
-    hits = index.hits(vectors, options.k, key, options.rescore, options.recall, how)
+    with without_warnings():
+        hits = index.search(
+            vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius,
+            margins=options.margins, recall=options.recall,
+        )  # fmt: skip
     keys, distances = (hits.keys, hits.distances) if key is None else ([hits.keys], [hits.distances])
     if options.radius is not None and sum(map(len, keys)) > limits.results:
         raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
