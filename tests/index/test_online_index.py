@@ -1190,7 +1190,9 @@ def test_a_trigger_is_kept_with_the_index(folder, trigger):
 
 
 def test_create_has_few_parameters_and_names_those_that_have_gone(folder):
-    assert len(inspect.signature(mihash.OnlineIndex.create).parameters) <= 11
+    assert len(inspect.signature(mihash.OnlineIndex.create).parameters) <= 10
+    with pytest.raises(InvalidInput, match="`colour` is not an option"):
+        mihash.OnlineIndex.create(folder, colour="red")
     for name in ("theta", "interval", "parameters", "mapping", "table", "shards"):
         with pytest.raises(InvalidInput, match=f"`{name}` is not an argument any more: write "):
             mihash.OnlineIndex.create(folder, **{name: 1})

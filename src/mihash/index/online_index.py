@@ -10,10 +10,9 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from .. import validation
-from ..drift import DriftWatch
 from ..errors import InvalidInput, NotReady, Renamed, StoreError
 from ..loop.decisions import EVENTS, Check
 from ..loop.distances import Distances
@@ -31,7 +30,7 @@ from .control import STORED
 from .index_items import IndexItems
 from .index_search import IndexSearch
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder
-from .options import Options, names_former
+from .options import Options, RareOptions, names_former
 from .stats import Stats, degenerate_codes
 
 
@@ -69,14 +68,12 @@ class OnlineIndex(IndexItems, IndexSearch):
         learner: str | OnlineLearner | HashMapping | None = None,
         trigger: str | Trigger | None = None,
         *,
-        drift: DriftWatch | bool = True,
         metric: str = "euclidean",
-        normalize: bool = True,
         reservoir_size: int = 2000,
         dtype: str = "float32",
-        factors: bool | None = None,
         seed: int = 0,
         cluster: Cluster | None = None,
+        **rare: Unpack[RareOptions],
     ) -> Self:
         """Make an empty index in a new or empty folder.
 
@@ -96,34 +93,35 @@ class OnlineIndex(IndexItems, IndexSearch):
         trigger
             When to rehash: a `PriceUpdate`, `TriggerUpdate` or `FixedRate`, or the name of one. By default
             ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
-        drift
-            Whether to look for changes of the stream, or a `DriftWatch`. At an alarm, which `history` lists, the
-            sample and the learner follow the change.
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
-        normalize
-            Whether features are centred and scaled, by the first 256 examples; part of the mapping.
         reservoir_size
             How many examples are sampled to measure quality on.
         dtype
             How vectors are stored: ``"float32"``, or ``"float16"`` for half the space.
-        factors
-            Whether each code is kept with two bytes that make margins estimates of distances (docs/search.md);
-            by default unless there are labels or the index is on Ray. Only linear mappings of normalised features
-            have them.
         seed
             Seeds everything random.
         cluster
             The options of an index on the nodes of a Ray cluster; None keeps everything in this folder.
+        rare
+            ``normalize`` (True): whether features are centred and scaled, by the first 256 examples; part of the
+            mapping. ``drift`` (True): whether to look for changes of the stream, or a `DriftWatch`; at an alarm,
+            which `history` lists, the sample and the learner follow the change. ``factors``: whether each code is
+            kept with two bytes that make margins estimates of distances (docs/search.md), by default unless there
+            are labels or the index is on Ray; only linear mappings of normalised features have them.
         """
+        unknown = sorted(set(rare) - RareOptions.__optional_keys__)
+        if unknown:
+            raise InvalidInput(f"`{unknown[0]}` is not an option of an index; see OnlineIndex.create.")
+        factors = rare.get("factors")
         options = Options.chosen(
             n_bits,
             learner,
             trigger,
             seed,
-            drift=drift,
+            drift=rare.get("drift", True),
             metric=metric,
-            normalize=normalize,
+            normalize=rare.get("normalize", True),
             reservoir_size=reservoir_size,
         )
         from .. import __version__

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypedDict, TypeVar
 
 from .. import validation
 from ..drift import DriftWatch
@@ -74,6 +74,14 @@ def as_watch(drift: DriftWatch | bool | None) -> DriftWatch | None:
     if not isinstance(drift, DriftWatch | bool | None):
         raise InvalidInput(f"`drift` must be a DriftWatch, True or False; got {drift!r:.80}.")
     return DriftWatch() if drift is True else drift or None
+
+
+class RareOptions(TypedDict, total=False):
+    """Options of an index that few need; `OnlineIndex.create` describes them."""
+
+    normalize: bool
+    drift: DriftWatch | bool
+    factors: bool | None
 
 
 @dataclass(frozen=True)
