@@ -26,6 +26,7 @@ from mihash.errors import (
     NotReady,
     StoreError,
     StoreLocked,
+    UnknownField,
     UnknownName,
 )
 from mihash.index import history as journal
@@ -697,7 +698,9 @@ class Model(RuleBasedStateMachine):
         where = None if colour is None else {"colour": colour}
         self.index.wait()
         rescore = 10**6 if rescored else 0
-        hits = self.index.search(queries, k, where=where, rescore=rescore, margins=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownField)  # no item may have a colour at the moment
+            hits = self.index.search(queries, k, where=where, rescore=rescore, margins=False)
         chosen = {name: x for name, (x, c) in self.items.items() if colour is None or c == colour}
         if not chosen:
             assert hits.keys.shape == (3, 0)

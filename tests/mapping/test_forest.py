@@ -191,10 +191,10 @@ def test_in_a_hash_table(forest, tmp_path):
 
     X = rng.standard_normal((200, 7)).astype(np.float32)
     query = forest.encode(X[:5])
-    for table in (mihash.MemoryTable(), SQLiteTable.create(tmp_path / "table")):
+    for table, options in ((mihash.MemoryTable(), {}), (SQLiteTable.create(tmp_path / "table"), {"rescore": 0})):
         table.add(X)
         table.rebuild(forest)
-        keys, distances = table.search(X[:5], 10)[:2]
+        keys, distances = table.search(X[:5], 10, margins=False, **options)[:2]
         expected = np.argsort(mihash.hamming(query, forest.encode(X)), axis=1, kind="stable")[:, :10]
         assert np.array_equal(keys, expected)
         assert np.array_equal(distances[:, 0], np.zeros(5))

@@ -94,6 +94,7 @@ class IndexSearch(IndexControl):
         hits = self._hits(X, k, key, rescore, recall, options)
         if (
             where
+            and len(self._table)
             and not getattr(_local, "silent", False)
             and not any(map(np.size, hits.keys if radius is not None else [hits.keys]))
         ):
