@@ -201,6 +201,11 @@ def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
         json_line({} if found is None else dict(found))
     elif found is None:
         note("No decision has measured a gain yet.")
+    elif found.cost <= 0:
+        say(
+            f"The tables missed nothing: over {counted(found.checks, 'check')}, newer mappings said no more about "
+            "the rows that came. There was nothing to gain from other rehashes."
+        )
     else:
         say(
             f"{counted(found.rehashes, 'table')} and {found.missed:,.0f} missed queries cost {found.cost:,.0f} "
