@@ -126,7 +126,9 @@ class Model:
             self.items |= dict.fromkeys(keys, 0)
         elif what == "delete":
             for key in keys:
-                self.items.pop(key)
+                del self.items[key]
+                self.notes.pop(key, None)
+                self.migrated.pop(key, None)  # a later item may get the same key
         elif what == "replace":
             for key in keys:
                 self.items[key] += 1
