@@ -239,3 +239,21 @@ def test_a_kill_leaves_the_old_generation_or_the_new_one(tmp_path, where):
         assert index.get(1).metadata == {"changed": True}
         assert 0 not in index
         index.verify()
+
+
+def test_a_kill_while_an_old_generation_is_removed_leaves_an_index_that_opens(index, tmp_path, monkeypatch):
+    for vectors in (NEW, OLD + 1):
+        if index.migration is not None:
+            index.migration.finish()
+        index.migrate().add(vectors, KEYS)
+        index.migration.cut_over()
+    monkeypatch.setattr("mihash.index.migration.shutil.rmtree", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        index.migration.finish()
+    monkeypatch.undo()
+    index.close()
+    with mihash.open(tmp_path / "index") as again:
+        assert again.migration is None
+        assert nearest(again, OLD[7] + 1) == "item 7"
+        again.migrate()
+        assert not (tmp_path / "index" / "generation-1").exists()

@@ -278,6 +278,8 @@ class Migration:
         index = self._index
         with index._writing:
             root, former = root_of(index.folder), self._former()
+            if not holds_table(generation_folder(root, former)):
+                raise NotReady("The old vectors are not there any more: call `finish`.")
             with root_database(index) as database, database.write() as connection:
                 write_settings(connection, generation=former, former=None)
             index._close_retired()
@@ -290,9 +292,9 @@ class Migration:
         with index._writing:
             root, former = root_of(index.folder), self._former()
             if former:
-                shutil.rmtree(generation_folder(root, former), ignore_errors=True)
                 with root_database(index) as database, database.write() as connection:
-                    write_settings(connection, former=None)
+                    write_settings(connection, former=None)  # first: nobody returns to what is half removed
+                shutil.rmtree(generation_folder(root, former), ignore_errors=True)
                 return
             with root_database(index) as database:
                 with database.write() as connection:
@@ -387,6 +389,8 @@ def begin_beside(index: "OnlineIndex", **options: Any) -> "OnlineIndex":
     folder = next_folder(index)
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
+    for number in range(1, generation_of(index.folder)):  # what a kill has left of earlier ones
+        shutil.rmtree(generation_folder(root_of(index.folder), number), ignore_errors=True)
     type(index).create(part, **options).close()
     part.rename(folder)
     sync_folder(folder.parent)

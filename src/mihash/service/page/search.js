@@ -116,9 +116,12 @@ async function ask(body) {
   }
 }
 
+let newest = 0; // the number of the last search: an answer to an earlier one comes too late, and is not shown
+
 async function search(event) {
   event.preventDefault();
   const note = byId("search-note");
+  const number = ++newest;
   let wanted;
   try {
     wanted = { ...parse(byId("query").value), ...options() };
@@ -133,6 +136,7 @@ async function search(event) {
     const began = performance.now();
     const answer = await ask({ ...wanted, k: Number(byId("k").value) || 10, metadata: true });
     const took_ms = performance.now() - began;
+    if (number !== newest) return;
     const { keys, distances, metadata } = answer.results[0];
     const hamming = (answer.measure ?? "hamming") === "hamming";
     full = hamming ? n_bits / 2 : Math.max(...distances, 0) || 1;
@@ -142,6 +146,7 @@ async function search(event) {
       ? `${plural(keys.length, "item")} of version ${answer.version} in ${took_ms.toFixed(0)} ms. A full bar is ${scale}.`
       : wanted.where ? "No item matches." : "Nothing is stored yet.";
   } catch (error) {
+    if (number !== newest) return;
     note.dataset.state = "bad";
     note.textContent = error.status ? error.message : "The service did not answer.";
     byId("results").replaceChildren();
