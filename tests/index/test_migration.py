@@ -163,12 +163,14 @@ def test_rows_without_labels_keep_having_none(tmp_path):
         assert [index.get(key).label for key in KEYS[48:52]] == ["cat", "dog", None, None]
 
 
-def test_both_are_compared_on_a_sample(index):
-    migration = index.migrate()
-    migration.add(np.hstack([OLD, OLD[:, :4]]), KEYS)
-    found = migration.evaluate(k=5, n_queries=20)
+def test_both_are_compared_on_a_sample(tmp_path):
+    with mihash.open(tmp_path / "index", n_bits=32, learner="lsh") as index:
+        index.add(OLD, y=np.arange(300) % 3, keys=KEYS)
+        migration = index.migrate()
+        migration.add(np.hstack([OLD, OLD[:, :4]]), KEYS)
+        found = migration.evaluate(k=5, n_queries=20)
     assert found.agreement > 0.5
-    assert found.old_recall > 0.5  # codes that tell classes apart, where classes are random
+    assert min(found.old_recall, found.new_recall) > 0.9
     assert 0 <= found.new_precision <= 1
 
 

@@ -1,5 +1,6 @@
 """Routes of a migration to another embedding model."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -102,12 +103,7 @@ async def cut_over(request: Request) -> Response:
 )
 async def roll_back(request: Request) -> Response:
     """Answer with the old vectors again, as they were at the cut-over."""
-
-    def work(index: OnlineIndex) -> dict[str, Any]:
-        _under_way(index).roll_back()
-        return _progress(index)
-
-    return respond(await service_of(request).write(work))
+    return await _take_step(request, Migration.roll_back)
 
 
 @router.post(
@@ -117,23 +113,13 @@ async def roll_back(request: Request) -> Response:
 )
 async def finish(request: Request) -> Response:
     """Remove the old vectors from the disk; the cut-over cannot be undone any more."""
-
-    def work(index: OnlineIndex) -> dict[str, Any]:
-        _under_way(index).finish()
-        return _progress(index)
-
-    return respond(await service_of(request).write(work))
+    return await _take_step(request, Migration.finish)
 
 
 @router.delete("/v1/migration", summary="Cancel the migration", responses=route_responses(NoMigration, 409, 504))
 async def cancel(request: Request) -> Response:
     """Remove the new vectors; the old ones answer on."""
-
-    def work(index: OnlineIndex) -> dict[str, Any]:
-        _under_way(index).cancel()
-        return _progress(index)
-
-    return respond(await service_of(request).write(work))
+    return await _take_step(request, Migration.cancel)
 
 
 def _progress(index: OnlineIndex) -> dict[str, Any]:
@@ -154,6 +140,16 @@ def _check_size(service: Service, n_rows: int, n_features: int) -> None:
         raise invalid(f"A request may store {limits.rows:,} rows; got {n_rows:,}: send in parts.")
     if n_features > limits.features:
         raise invalid(f"`vectors` must have at most {limits.features:,} features; got {n_features:,}.")
+
+
+async def _take_step(request: Request, step: Callable[[Migration], None]) -> Response:
+    """Run a step of the migration that needs no body, and return how far it is then."""
+
+    def work(index: OnlineIndex) -> dict[str, Any]:
+        step(_under_way(index))
+        return _progress(index)
+
+    return respond(await service_of(request).write(work))
 
 
 async def _run(request: Request, model: Any, work: Any, status: int = 200) -> Response:
