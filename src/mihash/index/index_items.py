@@ -186,7 +186,7 @@ class IndexItems(IndexControl):
     def __contains__(self, key: object) -> bool:
         """Tell whether a key is stored."""
         try:
-            wanted = as_keys([key])  # type: ignore[arg-type]
+            wanted = as_keys([key])  # type: ignore[arg-type]  # anything may be asked for
         except InvalidInput:
             return False
         return bool(self._table.contains(wanted)[0])

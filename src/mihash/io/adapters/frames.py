@@ -107,4 +107,6 @@ def _records(frame: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def _missing(value: Any) -> bool:
     """Tell whether a cell is empty; NaN and NaT are what differs from itself."""
-    return value is None or (not isinstance(value, list | tuple | dict | np.ndarray) and bool(value != value))  # noqa: PLR0124
+    if isinstance(value, list | tuple | dict | np.ndarray):
+        return False
+    return value is None or bool(value != value)  # noqa: PLR0124 -- this is how NaN is told

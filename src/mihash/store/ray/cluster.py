@@ -157,15 +157,29 @@ def wait_free(places: Sequence[Place], table: str) -> None:
     Ray ends them a moment after that process. One that is alive calls each of them every second.
     """
     for place in places:
-        begin, settled = time.monotonic(), None
+        patience = _Patience(place)
         while (about := _heard_of(place, table)) is not None:
-            waited_s = time.monotonic() - begin
-            beats = about.get("beats")
-            if settled is None and waited_s > _SETTLED_S:
-                settled = beats
-            if waited_s > _TAKEN_S or (settled is not None and beats not in (None, settled)):
-                raise _taken(place)
-            time.sleep(0.1)
+            patience.wait(about)
+
+
+class _Patience:
+    """Waits for the shard of another coordinator to go; raises as soon as it is clear that this one is alive."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self._begin, self._settled = place, time.monotonic(), None
+
+    def wait(self, about: dict[str, Any]) -> None:
+        """Wait a moment, given what the shard says of itself."""
+        waited_s = time.monotonic() - self._begin
+        beats = about.get("beats")
+        if self._settled is None and waited_s > _SETTLED_S:
+            self._settled = beats
+        if waited_s > _TAKEN_S or (self._settled is not None and beats not in (None, self._settled)):
+            raise StoreLocked(
+                f"Another process has this index open, and shard {self._place.number} follows it. Close the index "
+                "there first; if this folder is a copy of that one's, delete it."
+            )
+        time.sleep(0.1)
 
 
 def _heard_of(place: Place, table: str) -> dict[str, Any] | None:
@@ -179,13 +193,6 @@ def _heard_of(place: Place, table: str) -> dict[str, Any] | None:
     except ray.exceptions.RayError:
         return {}
     return told
-
-
-def _taken(place: Place) -> StoreLocked:
-    return StoreLocked(
-        f"Another process has this index open, and shard {place.number} follows it. Close the index there first; "
-        "if this folder is a copy of that one's, delete it."
-    )
 
 
 def start_actor(place: Place, table: str, settings: dict[str, str], session: str, epoch: int | None = None) -> Any:
@@ -203,7 +210,7 @@ def start_actor(place: Place, table: str, settings: dict[str, str], session: str
         "max_restarts": -1,
         "max_task_retries": -1,
     }
-    until = time.monotonic() + _TAKEN_S
+    patience = _Patience(place)
     while True:
         try:
             actor = ray.remote(concurrency_groups=GROUPS)(Shard).options(**options)
@@ -211,12 +218,10 @@ def start_actor(place: Place, table: str, settings: dict[str, str], session: str
         except ValueError as error:
             if "already" not in str(error):
                 raise StoreError(f"Shard {place.number} cannot be started: {error}") from error
-            about = _heard_of(place, table) or {}
-            if epoch is not None and about.get("epoch", 0) > epoch:
-                raise Superseded(SUPERSEDED) from None
-            if time.monotonic() > until:
-                raise _taken(place) from None
-            time.sleep(0.1)
+        about = _heard_of(place, table) or {}
+        if epoch is not None and about.get("epoch", 0) > epoch:
+            raise Superseded(SUPERSEDED)
+        patience.wait(about)
 
 
 def find_actor(place: Place, table: str) -> Any:

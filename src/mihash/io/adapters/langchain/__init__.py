@@ -1,7 +1,7 @@
 """An index as a vector store of LangChain; ``pip install 'mihash[langchain]'``."""
 
 try:
-    import langchain_core  # noqa: F401
+    import langchain_core  # noqa: F401 -- to see whether it is there
 except ImportError:
     raise ImportError("mihash.io.adapters.langchain needs it: pip install 'mihash[langchain]'.") from None
 

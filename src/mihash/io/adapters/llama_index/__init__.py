@@ -1,7 +1,7 @@
 """An index as a vector store of LlamaIndex; ``pip install 'mihash[llama-index]'``."""
 
 try:
-    import llama_index.core  # noqa: F401
+    import llama_index.core  # noqa: F401 -- to see whether it is there
 except ImportError:
     raise ImportError("mihash.io.adapters.llama_index needs it: pip install 'mihash[llama-index]'.") from None
 
