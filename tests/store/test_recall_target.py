@@ -55,11 +55,18 @@ def test_a_search_looks_up_as_many_candidates_as_reach_the_target(table):
     assert table.target.known() == table.target.choice(10)
 
 
-def test_more_results_need_more_candidates_and_a_limit_is_kept(table):
+def test_more_results_need_more_candidates(table):
     assert table.target.choice(40, 0.9).rescore > table.target.choice(10, 0.9).rescore
     assert table.target.choice(3, 0.9) == table.target.choice(10, 0.9)
+
+
+def test_a_small_table_reaches_the_target_and_a_large_one_keeps_the_limit(table, monkeypatch):
+    reached = table.target.choice(10)
+    assert 120 < reached.rescore <= 2000
+    assert reached.recall >= 0.95
+    monkeypatch.setattr("mihash.store.recall_target._CHEAP", 0)
+    assert table.target.choice(20).rescore <= 200  # ten for each result, which is more than a fiftieth
     assert table.target.choice(10, 1.0).rescore <= 600
-    assert table.target.choice(10).rescore <= 120
 
 
 def test_what_was_measured_is_kept_for_a_version_and_its_vectors_are_read_once(table, scans):

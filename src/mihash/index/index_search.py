@@ -64,7 +64,7 @@ class IndexSearch(IndexControl):
             array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
         rescore
             How many of the nearest codes to rank again by the distance of their vectors; 0 for none. By default as
-            many as reach ``recall``, and at most a fiftieth of the items (docs/search.md).
+            many as reach ``recall``, and at most a fiftieth of the items or 2,000 (docs/search.md).
         margins
             Whether the best codes are ranked again by how far the query is from the hyperplanes that part it from
             them (docs/search.md); by default where the mapping is linear. With ``margins=False`` and ``rescore=0``

@@ -2,8 +2,8 @@
 
 Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
 many of these are among the first candidates by code and margins, for each number of candidates. The least number
-that reaches the target, by a standard error of the mean, is chosen. It is measured again for a new version of the
-codes, and when the table has grown or shrunk by half.
+that reaches the target, by two standard errors of the mean, is chosen. It is measured again for a new version of
+the codes, and when the table has grown or shrunk by half.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
@@ -26,9 +26,11 @@ RECALL = 0.95
 
 _QUERIES = 100
 _SEED = 0
+_SURE = 2  # standard errors by which the measured recall must be above the target
 _FEWEST = 100  # candidates that cost so little that nothing is measured
 _PER_RESULT = 10
 _MOST, _MOST_ASKED = 50, 10  # every 50th vector at most, every 10th where the caller has set the target
+_CHEAP = 2000  # vectors that may be looked up however few there are
 _WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
 
 
@@ -77,7 +79,8 @@ class RecallTarget:
         if edition is None or edition.n_items <= few or labelled:
             return Choice(few, None)
         name = (wide, RECALL if recall is None else recall, margins is not False)
-        most = max(few, edition.n_items // (_MOST if recall is None else _MOST_ASKED))
+        share = _MOST if recall is None else _MOST_ASKED
+        most = max(few, min(edition.n_items, _CHEAP), edition.n_items // share)
         with self._lock:
             version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
             if version != edition.version or not _is_like(n_items, edition.n_items):
@@ -124,7 +127,7 @@ class RecallTarget:
         while True:
             wanted = min(wanted, most)
             curve, errors = self._curve(k, wanted, margins, factors)
-            reached = np.flatnonzero(curve[k - 1 :] - errors[k - 1 :] >= recall)
+            reached = np.flatnonzero(curve[k - 1 :] - _SURE * errors[k - 1 :] >= recall)
             if len(reached) or wanted >= most:
                 place = k - 1 + int(reached[0]) if len(reached) else len(curve) - 1
                 return Choice(place + 1, float(curve[place]))
