@@ -100,7 +100,7 @@ def chunking_does_not_matter(make):
 def learning_does_not_depend_on_the_trigger(make):
     X, y = clusters()
     expected = fed(make, X, y).current
-    for trigger in (mihash.FixedRate(7), mihash.TriggerUpdate(0.1, 130), mihash.TriggerUpdate(float("inf"), 1)):
+    for trigger in (mihash.FixedRate(7), mihash.TriggerUpdate(0.1, 130), mihash.TriggerUpdate(float("inf"), 3)):
         assert fed(make, X[:700], y[:700], trigger=trigger).current == fed(make, X[:700], y[:700]).current
     assert fed(make, X, y, trigger=mihash.FixedRate(50)).current == expected
 

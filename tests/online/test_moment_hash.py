@@ -11,7 +11,9 @@ from mihash.online import MomentHash
 from mihash.online.information_step import information_step
 from mihash.online.moment_basis import Basis, factor, principal_directions
 from mihash.online.moments import Moments, indicators
+from mihash.online.past_examples import KeptExamples
 from mihash.online.planes import Planes
+from mihash.online.step_rows import StepRows, from_past, from_sample
 from mihash.ranking import mean_average_precision
 
 
@@ -322,16 +324,67 @@ def test_until_there_are_anchors_it_is_random_hyperplanes():
 
 def test_each_step_takes_other_anchors_from_the_sample():
     X, y = clusters(1200, d=8, n_classes=4, seed=14)
-    learner, reservoir = MomentHash(8), mihash.Reservoir(1000)
-    reservoir.add(X, y)
-    learner.start(8)
-    learner.learn(X[:100], y[:100], reservoir, np.full(100, -1))
-    drawn = [learner._drawn(reservoir, number) for number in range(3)]
+    reservoir = mihash.Reservoir(1000)
+    reservoir.add(np.arange(1200.0)[:, None], y)
+    block = StepRows(X[:100], y[:100])
+    steps = list(from_sample(block, reservoir, n_steps=3, n_others=150, seed=0))
+    assert all(rows is block for rows, _ in steps)
+    drawn = [np.searchsorted(np.sort(reservoir.X.ravel()), others.X.ravel()) for _, others in steps]
     assert all(len(np.unique(rows)) == len(rows) == 150 for rows in drawn)
     firsts = [set(rows[:50].tolist()) for rows in drawn]
     assert len(firsts[0] & firsts[1]) < 20  # 2.5 of 50 are expected
     assert len(firsts[1] & firsts[2]) < 20
     assert max(rows.max() for rows in drawn) > 900
+
+
+def test_a_replay_draws_from_the_whole_past_and_reads_each_row_once():
+    asked = []
+
+    class Counted(KeptExamples):
+        def at(self, places):
+            asked.append(places)
+            return super().at(places)
+
+    past = Counted()
+    for start in range(0, 1000, 100):
+        past = past.after(np.arange(start, start + 100, dtype=np.float32)[:, None], np.arange(start, start + 100))
+    block = StepRows(np.full((100, 1), 5000, dtype=np.float32), np.zeros(100, dtype=np.int64))
+    steps = list(from_past(block, past, n_seen=1000, n_steps=4, n_others=150, seed=0))
+    assert steps[0][0] is block
+    assert len(asked) == 1
+    assert len(np.unique(asked[0])) == len(asked[0])
+    for number, parts in enumerate(steps):
+        rows = np.concatenate([part.X.ravel() for part in parts[number == 0 :]])
+        assert [len(part.X) for part in parts] == [100, 150]
+        assert len(np.unique(rows)) == len(rows)
+        assert rows.max() > 900
+        assert rows.min() < 100
+    assert all(np.array_equal(part.X.ravel(), part.y) for parts in steps[1:] for part in parts)
+    few = Counted().after(np.zeros((60, 1), dtype=np.float32), np.zeros(60, dtype=np.int64))
+    assert [len(part.X) for part in list(from_past(block, few, 60, 2, 150, seed=0))[1]] == [30, 30]
+
+
+def test_a_replay_is_better_than_one_step_on_the_sample():
+    X, y = clusters(2500, d=40, n_classes=20, spread=5.0, seed=21)
+    found = [
+        retrieval(learned(MomentHash(16, replay=replay), X[:2000], y[:2000]), X[2000:], y[2000:])
+        for replay in (0, 5)
+    ]
+    assert found[1] > found[0] + 0.05
+
+
+def test_a_state_from_before_a_parameter_is_read():
+    X, y = clusters(300, seed=22)
+    system = mihash.OnlineHashing(MomentHash(8), reservoir_size=50)
+    system.feed(X, y)
+    saved = system.learner.state()
+    for part, name in ((saved["parameters"], "replay"), (saved["learned"], "kept")):
+        del part[name]
+    again = MomentHash(8)
+    again.restore(saved)
+    assert again.mapping == system.current
+    with pytest.raises(InvalidInput, match="replay"):
+        MomentHash(8, replay=2).restore(saved)
 
 
 def test_a_rule_of_the_loop_says_who_is_a_neighbour():

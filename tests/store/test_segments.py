@@ -76,6 +76,9 @@ def test_what_is_stored_comes_back(database, dtype, labels, kind):
         assert list(chain(*found)) == labels.tolist()
         for row in (0, 1, 20, 21, 59):
             assert np.array_equal(segments.labels_of(np.array([row]), kind)[0], labels[row])
+            ids, after = segments.labels_after(row, kind)
+            assert ids.tolist() == list(range(row + 1, 60))
+            assert (after.tolist(), after.dtype) == (labels[row + 1 :].tolist(), labels.dtype)
     some = np.array([59, 0, 21, 3, 20])
     assert np.array_equal(segments.fetch(some, 5), stored[some])
 

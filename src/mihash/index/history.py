@@ -20,10 +20,12 @@ from ..errors import CorruptStore, MIHashError
 from ..loop.decisions import Check
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
+from ..online import MomentHash
 from ..store.sqlite.seals import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
 from ..store.table import Table
 from .options import Options
+from .stored_examples import StoredExamples
 
 CHECKPOINT_ROWS = 16_384
 _KEPT = 2
@@ -132,7 +134,7 @@ class History:
 
     def restart(self, connection: sqlite3.Connection) -> None:
         """Start a new learner, which learns from later rows, where learning has stopped; store a checkpoint."""
-        fresh = self._options.make_loop()
+        fresh = self._new_loop()
         fresh.succeed(self.loop)
         self._loop = fresh
         self.checkpoint(connection)
@@ -238,7 +240,7 @@ class History:
         with self._table.database.read() as connection:
             rows = connection.execute("SELECT through, state FROM checkpoint ORDER BY through DESC").fetchall()
         for through, state in rows:
-            loop = self._options.make_loop()
+            loop = self._new_loop()
             try:
                 found = saved.load(state)
                 if found.pop("through", through) != through:
@@ -252,7 +254,14 @@ class History:
         if rows and self._table.purged:
             raise CorruptStore("No checkpoint can be read, and rows before it were purged. Use a backup.")
         self._checkpointed = -1
-        return self._options.make_loop()
+        return self._new_loop()
+
+    def _new_loop(self) -> Loop:
+        """Return a loop that has seen nothing; where its learner draws from the past, that is the stored rows."""
+        loop = self._options.make_loop()
+        if isinstance(loop.learner, MomentHash) and loop.learner.replay:
+            loop.learner.past = StoredExamples(self._table, loop)
+        return loop
 
     def _replay(self, loop: Loop) -> None:
         """Learn from the rows after the checkpoint; stored decisions are read, not made again."""

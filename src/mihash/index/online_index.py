@@ -124,6 +124,8 @@ class OnlineIndex(IndexItems, IndexSearch):
             normalize=rare.get("normalize", True),
             reservoir_size=reservoir_size,
         )
+        if cluster is not None and options.parameters.get("replay"):
+            raise InvalidInput("`learner` cannot have `replay` on Ray: it draws from the rows of one file.")
         from .. import __version__
 
         about: dict[str, Any] = {"options": options.to_text(), "created": now(), "mihash": __version__}

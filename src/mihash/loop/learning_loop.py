@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from .. import validation
 from ..drift import DriftWatch
-from ..errors import MIHashError, NotReady
+from ..errors import MIHashError, NotReady, StoreError
 from ..kernels import one_thread
 from ..mapping import HashMapping, NormalizedMapping, mapping_from_state
 from ..online import OnlineLearner
@@ -283,7 +283,7 @@ class Loop:
         try:
             yield
         except Exception as error:
-            if self.raises or isinstance(error, MemoryError):
+            if self.raises or isinstance(error, MemoryError | StoreError):
                 raise
             known = isinstance(error, MIHashError)
             self._stop(str(error) if known else f"{self.learner.name} raised {type(error).__name__}: {error}")

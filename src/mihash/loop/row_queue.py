@@ -62,6 +62,11 @@ class RowQueue:
         """The oldest rows, None where the queue is empty."""
         return self._parts[0] if self._parts else None
 
+    @property
+    def newest(self) -> int:
+        """The number of the last row that was put into the queue; -1 before the first."""
+        return max(self.through, self._parts[-1].last if self._parts else -1)
+
     def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
         """Append rows for later; ``last`` is the number of the last one, by default counted on."""
         if len(vectors):

@@ -149,7 +149,9 @@ class OnlineLearner(ABC):
 
     def restore(self, state: State) -> None:
         """Continue where `state` was taken; the parameters must be the same."""
-        if state["name"] != self.name or state["parameters"] != self.parameters():
+        known = inspect.signature(type(self)).parameters  # a saved state may be older than a parameter
+        defaults = {name: known[name].default for name in known if name not in state["parameters"]}
+        if state["name"] != self.name or defaults | state["parameters"] != self.parameters():
             raise InvalidInput(
                 f"The state belongs to {state['name']} with {state['parameters']}, "
                 f"not to {self.name} with {self.parameters()}."

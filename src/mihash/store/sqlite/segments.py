@@ -216,6 +216,24 @@ class Segments:
                 found += [None] * len(mine) if labels is None else list(labels[places])
         return found
 
+    def labels_after(self, last: int, kind: LabelKind) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """Return the ids and the labels of the rows after a sequence number that have labels."""
+        query = (
+            "SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE last > ? "
+            "AND first >= coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) "
+            "AND labels IS NOT NULL ORDER BY first"
+        )
+        dtype, n_classes = kind
+        ids, labels = [np.empty(0, dtype=np.int64)], [np.empty((0, n_classes) if n_classes else 0, dtype=dtype)]
+        with self._database.read() as connection:
+            for first, newest, n, packed, head, blob, digest, checks in connection.execute(query, (last, last)):
+                if digest != _digest(head, blob, checks):
+                    raise CorruptStore(_damaged(first))
+                ids.append(_ids_of(first, newest, n, packed, head))
+                labels.append(_labels(blob, n, kind))
+        found = np.concatenate(ids)
+        return found[found > last], np.concatenate(labels)[found > last]
+
     def merge(
         self,
         connection: sqlite3.Connection,
