@@ -1,6 +1,7 @@
 """Rules about the package as a whole."""
 
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -35,6 +36,28 @@ def test_a_module_says_what_it_is(name):
     assert module.__doc__, f"{name} has no docstring"
     for key in getattr(module, "__all__", ()):
         assert hasattr(module, key)
+
+
+def _callables():
+    for module in (mihash, mihash.online, mihash.batch, mihash.mapping):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if callable(found):
+                yield name, found
+                methods = (key for key in dir(found) if inspect.isclass(found) and not key.startswith("_"))
+                yield from (
+                    (f"{name}.{key}", getattr(found, key)) for key in methods if callable(getattr(found, key))
+                )
+
+
+def test_signatures_can_be_read_in_help():
+    for name, found in _callables():
+        try:
+            signature = str(inspect.signature(found))
+        except ValueError:  # of a type of the standard library
+            continue
+        assert "_typing" not in signature, name
+        assert "<class" not in signature, name
 
 
 def test_each_module_name_occurs_once():

@@ -5,6 +5,8 @@ at the end are zero. Inside the package codes travel as rows of 64-bit words (`a
 processor counts at once.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -4,6 +4,8 @@
 distances where the code is relevant; nothing is sorted, and labels never become a matrix of all pairs.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -6,6 +6,8 @@ examples lie where those of the sample do. It knows no learner, and works alone 
 features into codes.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from math import isnan, sqrt
 from typing import Any, NamedTuple

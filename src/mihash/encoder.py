@@ -1,5 +1,7 @@
 """What triggers and drift watches take: any callable that makes codes, and any statement of who is a neighbour."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

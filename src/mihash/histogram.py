@@ -5,6 +5,8 @@ in both bins, in shares that fall linearly (Eq. 9), so that a histogram of real-
 differentiated. A whole-number distance with K = b is on one centre and counts in that bin alone.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

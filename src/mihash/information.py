@@ -5,6 +5,8 @@ I(D; C) measures how much the distance D of an item tells about C, whether it is
 gives no gradient.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import Any
 

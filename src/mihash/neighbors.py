@@ -5,6 +5,8 @@ training examples are neighbours below a *threshold* (the 5 % quantile of pair d
 true neighbours of a query are the closest 5 % of the data (`nearest_fraction`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real

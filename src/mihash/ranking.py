@@ -18,6 +18,8 @@ A query without a relevant item in the database has no AP and no NDCG: they are 
 query out. Its DCG and its precision are 0.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

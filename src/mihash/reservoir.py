@@ -6,6 +6,8 @@ the t-th example is a function of the seed and t alone, so the sample does not d
 and resuming needs no state of a generator.
 """
 
+from __future__ import annotations
+
 import copy
 from typing import Any, Self
 

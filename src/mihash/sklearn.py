@@ -1,5 +1,7 @@
 """The scikit-learn adapter: a transformer from feature vectors to binary codes, for use in a `Pipeline`."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

@@ -4,6 +4,8 @@ A trigger knows no learner. It is asked now and then whether the current mapping
 code for, and answers with a `Decision`. It works alone around any callable that turns features into codes.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -337,7 +339,7 @@ def trigger_from_state(state: State) -> Trigger:
     return TRIGGERS[state["kind"]](**{name: value for name, value in state.items() if name != "kind"})
 
 
-def as_trigger(trigger: "str | Trigger") -> Trigger:
+def as_trigger(trigger: str | Trigger) -> Trigger:
     """Return a trigger that was given as an object, or by the name of its class.
 
     Examples

@@ -4,6 +4,8 @@ A message names the parameter, the rule, the value and what to do. A check retur
 rest of the package uses; it never changes the caller's array.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any

@@ -58,6 +58,12 @@ def decisions(index):
     return [tuple(row[name] for name in names) for row in index.history()]
 
 
+def test_no_hit_has_keys_of_the_type_of_the_others(folder):
+    with mihash.OnlineIndex.create(folder, n_bits=8) as index:
+        index.add(np.eye(3), keys=["a", "b", "c"], metadata=[{"n": 1}, {"n": 2}, {"n": 2}])
+        assert [index.search(np.eye(3), where={"n": n}).keys.dtype for n in (1, 2, 3)] == [object] * 3
+
+
 def test_a_life(folder):
     X, _ = stream()
     with mihash.OnlineIndex.create(folder, n_bits=24) as index:

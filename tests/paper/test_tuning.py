@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ def test_the_best_setting_is_kept_as_a_definition(tmp_path):
     )
     assert tuned.best == {"learning_rate": 1.0}
     assert tuned.scores[0][1] > tuned.scores[1][1]
+    assert tuned.n_equal == 1
+    assert replace(tuned, scores=(({"C": 1}, 0.5), ({"C": 2}, 0.5), ({"C": 3}, 0.4))).n_equal == 2
     assert calls[-1] == (4, 4, "done")
     definition = load_definition(tmp_path / "smoke/tuning/cifar10-mihash-8.toml")
     assert definition.parameters == {"mihash": {"learning_rate": 1.0}}

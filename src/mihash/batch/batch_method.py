@@ -1,5 +1,7 @@
 """The base class of batch hashing methods: parameters, and ``fit(X, y)``, which returns a mapping (Sec. 4.3.2)."""
 
+from __future__ import annotations
+
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """ITQ: iterative quantisation, a rotation that brings principal components close to binary codes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

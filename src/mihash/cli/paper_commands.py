@@ -246,4 +246,6 @@ def tune(
     title = f"{method} on {escape(dataset)}{where}, validation set: best first"
     table({"parameters": "left", "AUC": "right"}, rows, title)
     command = replace(load_definition(str(found.path)), data=data).command(seeded(results, seed), scale)
+    if found.n_equal > 1:
+        say(f"{found.n_equal} settings are equally good. The first of them is taken.")
     say(f"The best is in {found.path}; run it with: {command}")

@@ -1,5 +1,7 @@
 """Records of a training: the report of an epoch, and the data to measure mAP on (Sec. 4.3.2)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,5 +1,7 @@
 """The base class of batch methods that learn with torch, minibatch by minibatch."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -5,6 +5,8 @@ number to come back. The random numbers of an epoch depend on the seed and the e
 training continues as if it had not been interrupted (to the last bit on the CPU; a GPU adds in no fixed order).
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import time

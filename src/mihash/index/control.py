@@ -1,5 +1,7 @@
 """Control of an index: how stored rows are learned from, and how a new version is requested, paused or undone."""
 
+from __future__ import annotations
+
 import json
 import threading
 import warnings
@@ -74,7 +76,7 @@ class IndexControl:
                     self._become(type(self)(open_table(root_of(table.database.folder), read_only=True)))
         return self._opened
 
-    def _become(self, other: "IndexControl") -> None:
+    def _become(self, other: IndexControl) -> None:
         """Take over another generation; the table of this one stays open for queries that run."""
         before = self._opened
         self._builder.stop()

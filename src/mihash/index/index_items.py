@@ -1,5 +1,7 @@
 """The items of an index: add, upsert, update and delete them, get them back, and list their keys."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 

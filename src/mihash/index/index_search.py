@@ -1,5 +1,7 @@
 """Search of an index."""
 
+from __future__ import annotations
+
 import threading
 import warnings
 from collections.abc import Iterator, Mapping

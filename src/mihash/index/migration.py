@@ -5,6 +5,8 @@ answer until the cut-over, which is one transaction, and stay on the disk until 
 A crash at any point leaves the one or the other, and no new vector is lost that was acknowledged.
 """
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -115,7 +117,7 @@ class Migration:
     >>> folder.cleanup()
     """
 
-    def __init__(self, index: "OnlineIndex", beside: "OnlineIndex | None") -> None:
+    def __init__(self, index: OnlineIndex, beside: OnlineIndex | None) -> None:
         self._index, self._beside = index, beside
 
     @property
@@ -124,7 +126,7 @@ class Migration:
         return "cut over" if self._beside is None else "filling"
 
     @property
-    def _new(self) -> "OnlineIndex":
+    def _new(self) -> OnlineIndex:
         if self._beside is None or self._beside._closed:
             raise NotReady("This migration is not under way any more. Begin another with `migrate`.")
         return self._beside
@@ -355,7 +357,7 @@ class Migration:
 
 
 @contextmanager
-def root_database(index: "OnlineIndex") -> Iterator[Database]:
+def root_database(index: OnlineIndex) -> Iterator[Database]:
     """Give the database of the outer folder, opened for as long as it is needed if it is not open."""
     root = root_of(index.folder)
     for table in (index._table, index._retired):
@@ -369,7 +371,7 @@ def root_database(index: "OnlineIndex") -> Iterator[Database]:
         database.close()
 
 
-def kept_generation(index: "OnlineIndex") -> int | None:
+def kept_generation(index: OnlineIndex) -> int | None:
     """Return the generation that answered before the last cut-over; None where there is none to return to."""
     root = root_of(index.folder)
     if root == index.folder:
@@ -379,12 +381,12 @@ def kept_generation(index: "OnlineIndex") -> int | None:
     return None if former is None else as_generation(former)
 
 
-def next_folder(index: "OnlineIndex") -> Path:
+def next_folder(index: OnlineIndex) -> Path:
     """Return the folder of the generation after the one that answers."""
     return generation_folder(root_of(index.folder), generation_of(index.folder) + 1)
 
 
-def begin_beside(index: "OnlineIndex", **options: Any) -> "OnlineIndex":
+def begin_beside(index: OnlineIndex, **options: Any) -> OnlineIndex:
     """Make the index of the new vectors; a kill leaves all of it or none, as its folder gets its name last."""
     folder = next_folder(index)
     part = folder.with_name(f"{folder.name}.part")
@@ -397,7 +399,7 @@ def begin_beside(index: "OnlineIndex", **options: Any) -> "OnlineIndex":
     return type(index).open(folder)
 
 
-def is_filling(index: "OnlineIndex") -> bool:
+def is_filling(index: OnlineIndex) -> bool:
     """Tell whether there are new vectors beside those that answer."""
     return holds_table(next_folder(index))
 
@@ -409,7 +411,7 @@ def _by_label(items: list[Item]) -> list[list[int]]:
     return [part for part in (labelled, others) if part]
 
 
-def _precision(index: "OnlineIndex", keys: list[Key], found: list[list[Key]]) -> float | None:
+def _precision(index: OnlineIndex, keys: list[Key], found: list[list[Key]]) -> float | None:
     """Return the share of the items found that have the label of the query; None without labels."""
     if not index.stats().labels:
         return None

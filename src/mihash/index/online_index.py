@@ -4,6 +4,8 @@ It keeps the vectors, learns its hash mapping from them as they arrive, recomput
 so, answers queries all the while, and comes back after a crash exactly as acknowledged. docs/index.md says how.
 """
 
+from __future__ import annotations
+
 import os
 import sqlite3
 import warnings
@@ -57,7 +59,7 @@ class OnlineIndex(IndexItems, IndexSearch):
     >>> folder.cleanup()
     """
 
-    _beside: "OnlineIndex | None" = None  # the new vectors of a migration that is under way
+    _beside: OnlineIndex | None = None  # the new vectors of a migration that is under way
 
     @classmethod
     @names_former

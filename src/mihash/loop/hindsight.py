@@ -4,6 +4,8 @@ The cost of a schedule is what its tables missed, in perfectly answered queries,
 trigger decides without knowing what comes; how much more than the best schedule it cost says how well it did.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Class labels that are strings, as the numbers that learners work with."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

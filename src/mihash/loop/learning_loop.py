@@ -10,6 +10,8 @@ table with its codes is published does not matter here. A replay follows the log
 again. So an index also continues where it was on another processor, where learning ends in other last bits.
 """
 
+from __future__ import annotations
+
 import copy
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -398,7 +400,7 @@ class Loop:
         reservoir, normalization = self.reservoir.copy(), self.normalization
         return lambda mapping: reservoir_distances(reservoir, mapping, normalization)
 
-    def succeed(self, stopped: "Loop") -> None:
+    def succeed(self, stopped: Loop) -> None:
         """Replace a loop that has stopped: keep its accepted mapping, and learn anew from the rows to come."""
         if stopped.accepted is not None:
             self.learner.start(stopped.accepted.n_features)

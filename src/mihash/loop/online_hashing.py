@@ -4,6 +4,8 @@ A stream of examples moves the mapping and feeds the reservoir; every ``interval
 whether the table is worth recomputing. Queries are answered with the table as it is.
 """
 
+from __future__ import annotations
+
 import os
 from collections import deque
 from math import nan

@@ -4,6 +4,8 @@ The nodes of all trees are stored in plain arrays, one tree after the other. A r
 and a leaf is its own child, so that vectors descend a tree in a fixed number of steps without a branch.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The base class of hash mappings: frozen values that encode (Sec. 3)."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from abc import ABC, abstractmethod
@@ -105,7 +107,7 @@ class HashMapping(ABC):
             digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return digest.hexdigest()
 
-    def distance(self, other: "HashMapping") -> float:
+    def distance(self, other: HashMapping) -> float:
         """Return ||Phi - Phi'||, the norm of the difference of the parameters; infinite for another form."""
         mine, others = self.arrays(), other.arrays()
         if self.kind != other.kind or mine.keys() != others.keys():

@@ -1,5 +1,7 @@
 """Linear hash functions on a Gaussian kernel map."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ class KernelMapping(HashMapping):
         weights: ArrayLike,
         offset: ArrayLike | None = None,
         *,
-        kernel: "GaussianKernel | None" = None,
+        kernel: GaussianKernel | None = None,
     ) -> None:
         self._kernel = GaussianKernel(anchors, float(np.reshape(width, ()))) if kernel is None else kernel
         self._linear = LinearMapping(weights, offset)

@@ -1,5 +1,7 @@
 """Linear hash functions (Sec. 3.2)."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A feed-forward network of plain arrays as hash functions: what VDSH learns. Encoding needs NumPy alone."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Self

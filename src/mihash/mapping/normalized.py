@@ -1,5 +1,7 @@
 """A hash mapping that normalises features first (Sec. 4.1)."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import Any
 

@@ -5,6 +5,8 @@ gives the mean over the queries of I(D; C), AP, DCG and NDCG; Pearson's coeffici
 the others.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

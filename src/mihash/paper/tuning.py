@@ -54,6 +54,11 @@ class Tuned:
         """The setting with the largest area under the curve of mAP on the validation set."""
         return self.scores[0][0]
 
+    @property
+    def n_equal(self) -> int:
+        """How many settings are as good as the best; the first of them in the grid is taken."""
+        return sum(area == self.scores[0][1] for _, area in self.scores)
+
 
 def tune(
     dataset: str,

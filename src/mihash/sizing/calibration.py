@@ -1,5 +1,7 @@
 """A few rates of this machine, for the model of what an index costs (`mihash.sizing.plan`, docs/scale.md)."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import tempfile

@@ -4,6 +4,8 @@ A caller's arguments become a `Change`. The table gives it sequence numbers, whi
 committed in one transaction: here, or by each shard of a table on Ray.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -69,7 +71,7 @@ class Change:
         labels: ArrayLike | None = None,
         metadata: Metadata = None,
         source: Source = None,
-    ) -> "Change":
+    ) -> Change:
         """Return the addition of vectors under new keys.
 
         Parameters
@@ -96,7 +98,7 @@ class Change:
     @classmethod
     def upsert(
         cls, X: ArrayLike, keys: ArrayLike | Key, labels: ArrayLike | None = None, metadata: Metadata = None
-    ) -> "Change":
+    ) -> Change:
         """Return vectors for keys of which some are stored: these are replaced, the others are added.
 
         Without ``metadata`` a stored key keeps its own.
@@ -111,7 +113,7 @@ class Change:
         X: ArrayLike | None = None,
         labels: ArrayLike | None = None,
         metadata: Metadata = None,
-    ) -> "Change":
+    ) -> Change:
         """Return new vectors for stored keys, new metadata, or both.
 
         What is not given stays as it is stored; a label belongs to its vector, and comes with it or not at all.
@@ -126,7 +128,7 @@ class Change:
         return cls("describe", _named(names, len(names)), _NOTHING, None, as_metadata(metadata, len(names)))
 
     @classmethod
-    def delete(cls, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> "Change":
+    def delete(cls, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> Change:
         """Return the removal of items by key or by a filter; a key that is given twice counts once."""
         if (keys is None) == (where is None):
             raise InvalidInput("Delete by `keys` or by `where`: one of them, not both.")
@@ -203,7 +205,7 @@ class Rows:
         """The sequence numbers of the rows that go."""
         return [number for number in self.gone if number >= 0] + self.expired
 
-    def part(self, places: list[int]) -> "Rows":
+    def part(self, places: list[int]) -> Rows:
         """Return the change of some of the items."""
         texts = None if self.texts is None else [self.texts[place] for place in places]
         return Rows(

@@ -1,5 +1,7 @@
 """What a loop needs of a hash table."""
 
+from __future__ import annotations
+
 from typing import Any, Protocol
 
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """Reading the stored items of a hash table by key, in the order of their age, or by a filter."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import Any, overload
 

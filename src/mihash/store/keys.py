@@ -1,5 +1,7 @@
 """Keys of items: strings or whole numbers of 64 bits."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -35,17 +37,20 @@ def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
     return [str.__str__(key) if isinstance(key, str) else int(key) for key in values]
 
 
-def key_array(keys: Sequence[Key]) -> NDArray[Any]:
-    """Return keys as int64, or as objects where there are strings among them.
+def key_dtype(keys: Iterable[Key]) -> type[np.int64 | object]:
+    """Return the type of an array of keys: int64, or objects where there are strings among them."""
+    return object if any(isinstance(key, str) for key in keys) else np.int64
+
+
+def key_array(keys: Sequence[Key], dtype: type[np.int64 | object] | None = None) -> NDArray[Any]:
+    """Return keys as an array, of the type that they need if no other is named.
 
     Examples
     --------
     >>> key_array([3, 1]), key_array([3, "a"])
     (array([3, 1]), array([3, 'a'], dtype=object))
     """
-    array: NDArray[Any] = np.empty(
-        len(keys), dtype=object if any(isinstance(key, str) for key in keys) else np.int64
-    )
+    array: NDArray[Any] = np.empty(len(keys), dtype=key_dtype(keys) if dtype is None else dtype)
     array[:] = keys
     return array
 

@@ -1,5 +1,7 @@
 """A hash table in memory: vectors, codes and keys as arrays."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np

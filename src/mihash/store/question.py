@@ -1,5 +1,7 @@
 """What is asked of a hash table, and what it answers. Each search option is stated here, once."""
 
+from __future__ import annotations
+
 import importlib
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -232,7 +234,7 @@ class Question:
         return tuple(Option(each.name, default=each.default, **each.metadata) for each in described)
 
     @classmethod
-    def of(cls, Q: ArrayLike, n_features: int | None, **given: Any) -> "Question":
+    def of(cls, Q: ArrayLike, n_features: int | None, **given: Any) -> Question:
         """Return a checked question, or raise `InvalidInput`.
 
         Parameters

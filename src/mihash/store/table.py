@@ -4,6 +4,8 @@ A durable table has one SQLite database for its settings, decisions, versions an
 are in that database (`SQLiteTable`) or on other machines (`RayTable`). Both fill in the hooks of `Table`.
 """
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from abc import abstractmethod

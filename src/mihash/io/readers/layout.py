@@ -152,7 +152,7 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
     if lists:
         raise InvalidInput(
             f"{file} has several columns of lists ({_listed(lists)}); say with {wanted.option('vector')} which "
-            "one is the vector."
+            f"one is the vector, or call it {FEATURE_NAMES[-1]}."
         )
     aside = taken | set(LABEL_NAMES)
     found = [name for name, kind in kinds.items() if kind == "number" and name not in aside and is_named(name)]

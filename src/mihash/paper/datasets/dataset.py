@@ -3,6 +3,8 @@
 Features are float32 throughout; sums over them are taken in float64.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

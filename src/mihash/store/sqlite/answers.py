@@ -12,13 +12,13 @@ from ...mapping.factors import estimates
 from ...search import Bitmap, as_bitmap, as_columns, margin_sums, reach
 from ..edition import Edition
 from ..filters import Condition
-from ..keys import key_array
+from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
 from ..rescoring import rescored
 from .database import Database
 from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field
 from .filter_masks import mask_of
-from .items import check_items, count_matching, keys_of, matching
+from .items import any_key, check_items, count_matching, keys_of, matching
 from .segments import Segments
 from .settings import read_settings
 
@@ -103,9 +103,10 @@ class Answers:
         wanted = _distinct(found)
         with self._database.read() as connection:
             keys = keys_of(connection, wanted)
+            dtype = key_dtype(keys.values() or any_key(connection))
         if len(keys) < len(wanted):
             return None
-        names = [key_array([keys[number] for number in ids.tolist()]) for ids, _ in found]
+        names = [key_array([keys[number] for number in ids.tolist()], dtype) for ids, _ in found]
         return Nearest(found, names, version, measure=measure)
 
     def _are_sound(self, found: Found, where: Condition, n_described: int) -> bool:

@@ -111,6 +111,11 @@ def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int,
     return {number: _unsealed_key(number, key, seal) for number, key, seal in rows}
 
 
+def any_key(connection: sqlite3.Connection) -> list[Key]:
+    """Return one key as a list: of which type keys are, where none was found."""
+    return [key for (key,) in connection.execute("SELECT key FROM item LIMIT 1")]
+
+
 def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int | None = None) -> list[str | None]:
     """Return the metadata of stored ids as JSON texts, or raise where they are more than ``max_bytes``."""
     query = f"SELECT id, metadata, seal FROM item WHERE id {_AMONG}"
