@@ -161,7 +161,7 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _numbered(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return class names as numbers, the same numbers in every call."""
         names = labels.tolist()
-        missing = [i for i, name in enumerate(names) if _is_missing(name)]
+        missing = [i for i, name in enumerate(names) if validation.is_missing(name)]
         if missing:
             raise InvalidInput(f"`y` must have a label for each row; row {missing[0]} has {names[missing[0]]}.")
         return np.array([self._numbers.setdefault(name, len(self._numbers)) for name in names], dtype=np.int64)
@@ -169,11 +169,3 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _learned(self) -> Self:
         self.mapping_: HashMapping = self._loop.current
         return self
-
-
-def _is_missing(name: Any) -> bool:
-    """Return whether a label is None, NaN, NaT, or pandas' NA, which cannot be compared."""
-    try:
-        return name is None or bool(name != name)  # noqa: PLR0124 -- only NaN differs from itself
-    except TypeError:
-        return True

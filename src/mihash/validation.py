@@ -16,6 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InvalidInput
 
 _LONGEST = 1e15
+GivenLabels = ArrayLike | Sequence[Any]
+"""Labels as a caller gives them: some of them may be None."""
+MISSING = int(np.iinfo(np.int64).min)
+"""The number of a class that is not known."""
+_MISSING_FLAG = 255  # in each column of a row of a 0/1 matrix that is not known
 
 
 def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> int:
@@ -164,10 +169,107 @@ def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDAr
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")
     if raw.ndim == 1 or raw.shape[1] == 1:  # one column is one label for each row
-        return np.ascontiguousarray(raw.ravel(), dtype=np.int64)
+        classes = np.ascontiguousarray(raw.ravel(), dtype=np.int64)
+        if (classes == MISSING).any():
+            raise InvalidInput(f"`{name}` must not be {MISSING}: it stands for a label that is missing.")
+        return classes
     if raw.shape[1] == 0 or not np.isin(raw, (0, 1)).all():
         raise InvalidInput(f"`{name}` as a matrix must hold 0 or 1 for each class (multi-label).")
     return np.ascontiguousarray(raw, dtype=np.uint8)
+
+
+def is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN, NaT, a masked value, or pandas' NA, which cannot be compared."""
+    try:
+        return label is None or label is np.ma.masked or bool(label != label)  # noqa: PLR0124 -- only NaN does
+    except TypeError:
+        return True
+    except ValueError:  # an array: a row of a 0/1 matrix
+        return False
+
+
+def without_missing(name: str, y: GivenLabels, n_rows: int) -> tuple[Any, NDArray[np.bool_]]:
+    """Return the labels that are known, and which of the rows (n,) have none.
+
+    A label is missing where it is None, NaN, pandas' NA or masked; a row of a 0/1 matrix where it is None, or
+    where all of it is.
+
+    Examples
+    --------
+    >>> without_missing("y", ["cat", None, "dog"], 3)
+    (['cat', 'dog'], array([False,  True, False]))
+    >>> without_missing("y", np.array([[0, 1], [np.nan, np.nan]]), 2)
+    (array([[0., 1.]]), array([False,  True]))
+    """
+    known, lost = _split_missing(name, y)
+    if len(lost) != n_rows:
+        raise InvalidInput(f"`{name}` must have one label for each of the {n_rows} rows; got {len(lost)}.")
+    return known, lost
+
+
+def _split_missing(name: str, y: GivenLabels) -> tuple[Any, NDArray[np.bool_]]:
+    if isinstance(y, list | tuple):
+        lost = np.array([is_missing(label) for label in y], dtype=np.bool_)
+        if lost.any():
+            y = [label for label, gone in zip(y, lost, strict=True) if not gone]
+        if any(isinstance(label, list | tuple | np.ndarray) for label in y):
+            y, lost[~lost] = _split_missing(name, array(name, y))
+        return y, lost
+    masked = np.atleast_1d(np.ma.getmaskarray(y)) if isinstance(y, np.ma.MaskedArray) else None
+    raw: NDArray[Any] = np.atleast_1d(np.ma.getdata(y) if isinstance(y, np.ma.MaskedArray) else array(name, y))
+    if masked is not None:
+        each = masked
+    elif raw.dtype.kind == "f":
+        each = np.isnan(raw)
+    elif raw.dtype.kind == "O":
+        each = np.array([is_missing(label) for label in raw.ravel().tolist()], dtype=np.bool_).reshape(raw.shape)
+    else:
+        return y, np.zeros(raw.shape[:1], dtype=np.bool_)
+    cells = each.reshape(len(each), -1)
+    lost = np.asarray(cells.all(axis=1))
+    part = cells.any(axis=1) & ~lost
+    if part.any():
+        raise InvalidInput(
+            f"`{name}` must have a whole row of 0 and 1 or none of it; row {np.flatnonzero(part)[0]} lacks a part."
+        )
+    if not lost.any() and masked is None:
+        return y, lost
+    return (raw[~lost].tolist() if raw.dtype.kind == "O" else raw[~lost]), lost
+
+
+def with_missing(
+    known: NDArray[Any] | None, missing: NDArray[np.bool_], classes: tuple[int, ...] = ()
+) -> NDArray[Any]:
+    """Return checked labels in their rows, with the mark of a missing label in the others.
+
+    Parameters
+    ----------
+    known
+        The checked labels of the rows that have one; None where no row has.
+    missing
+        Which rows have none.
+    classes
+        The shape of one label where none is known: () or (classes,).
+
+    Examples
+    --------
+    >>> with_missing(np.array([[1, 0]], dtype=np.uint8), np.array([True, False])).tolist()
+    [[255, 255], [1, 0]]
+    """
+    if known is not None and not missing.any():
+        return known
+    shape = classes if known is None else known.shape[1:]
+    kind, mark = (np.uint8, _MISSING_FLAG) if shape else (np.int64, MISSING)
+    found: NDArray[Any] = np.full((len(missing), *shape), mark, dtype=kind)
+    if known is not None:
+        found[~missing] = known
+    return found
+
+
+def missing_rows(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows (n,) of checked labels have none."""
+    marked: NDArray[np.bool_] = labels == MISSING if labels.ndim == 1 else labels[:, 0] == _MISSING_FLAG
+    return marked
 
 
 def numbers(name: str, values: ArrayLike, ndim: int) -> NDArray[np.float64]:

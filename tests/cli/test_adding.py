@@ -190,6 +190,32 @@ def test_labels_that_are_names(mihash, tmp_path):
     assert "not learned from" in mihash("add", tmp_path / "index", tmp_path / "y.csv").err
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_labels_that_are_missing(mihash, tmp_path, ending):
+    """An empty field or a null is a missing label; other columns, chunks and a second run do not mind."""
+    labels, file = ["cat", None, "dog", None] + [None] * 1100 + ["dog"], tmp_path / f"x.{ending}"
+    if ending == "csv":
+        file.write_text("a,b,animal\n" + "".join(f"{i % 7},1,{label or ''}\n" for i, label in enumerate(labels)))
+    elif ending == "jsonl":
+        file.write_text(
+            "".join(json.dumps({"vector": [i % 7, 1], "animal": each}) + "\n" for i, each in enumerate(labels))
+        )
+    else:
+        vectors = [[float(i % 7), 1.0] for i in range(len(labels))]
+        pa.parquet.write_table(pa.table({"vector": vectors, "animal": labels}), file)
+    mihash("create", tmp_path / "index", "--bits", 8)
+    for _ in range(2):
+        run = mihash("add", tmp_path / "index", file, "--label", "animal")
+        assert (run.code, items(tmp_path / "index")) == (0, 1105), run.err
+    with library.open(tmp_path / "index") as index:
+        found = [item.label for item in index.get(list(range(1105)))]
+        assert [label is None for label in found] == [label is None for label in labels]
+        assert found[2] == found[-1] != found[0]
+        assert index.seen is None
+        assert index.catch_up() == 0
+        assert index.seen == 3
+
+
 def test_an_index_without_labels_takes_none(mihash, index, tmp_path, write_csv):
     run = mihash("add", index, write_csv(tmp_path / "x.csv"), "--label", "label", "--key", "none")
     assert run.code == 2

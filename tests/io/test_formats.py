@@ -217,9 +217,11 @@ def test_labels(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.eye(3), many=np.eye(3, dtype=int), half=[0.5, 1, 2], none=[np.nan, 1, 2])
     (rows,) = open_source(tmp_path / "x.npz", Columns(label="many")).rows()
     assert rows.y.tolist() == np.eye(3).tolist()
-    for name, message in (("half", "row 0 has the label 0.5"), ("none", "row 0 has no label")):
+    for name, message in (("half", "row 0 has the label 0.5"),):
         with pytest.raises(InvalidInput, match=message):
             list(open_source(tmp_path / "x.npz", Columns(label=name, vector="X")).rows())
+    (rows,) = open_source(tmp_path / "x.npz", Columns(label="none", vector="X")).rows()
+    assert rows.y.tolist() == [None, 1, 2]
 
 
 def test_bare_lists_and_objects_with_other_fields():

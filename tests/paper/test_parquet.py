@@ -85,7 +85,7 @@ def with_null(values, row):
         ({"emb": [*X, with_null(X[0], 2)]}, "row 300 lacks a number in 'emb'"),
         ({"a": with_null(Y, 9)}, "row 9 has nothing in the column 'a'"),
         ({"emb": LISTS, "y": with_null(Y, 2)}, "row 2 has no label"),
-        ({"emb": LISTS, "y": X[:, 0]}, "row 0 has the label 0.*; each row needs a whole number"),
+        ({"emb": LISTS, "y": X[:, 0]}, "row 0 has the label 0.*; a label is a whole number"),
         ({"label": Y}, "neither a column of lists nor columns of numbers for a vector; its columns: label"),
         ({"emb": pa.array([], pa.list_(pa.float32()))}, "is empty: it has no rows"),
     ],

@@ -78,6 +78,13 @@ def test_labels_of_several_classes(empty):
     assert empty.get("/v1/items/5").body["label"] == np.eye(4, dtype=int)[y[5]].tolist()
 
 
+@pytest.mark.parametrize("labels", [[3, None, 4], ["cat", None, "dog"], [[0, 1], None, [1, 0]]])
+def test_labels_that_are_missing(empty, labels):
+    X, _ = rows(3)
+    assert empty.post("/v1/items", {"vectors": X.tolist(), "labels": labels}).status == 201
+    assert [empty.get(f"/v1/items/{i}").body["label"] for i in range(3)] == labels
+
+
 GOOD = [[0.5] * D]
 
 

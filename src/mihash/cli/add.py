@@ -31,7 +31,8 @@ Files = Annotated[
     typer.Argument(metavar="FILE", help="Files of vectors; - for the standard input.", show_default=False),
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The class; rows of one class are neighbours.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="The class; rows of one class are neighbours. May be empty."),
 ]
 MetadataColumns = Annotated[
     list[str] | None,

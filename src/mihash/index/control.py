@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
@@ -364,7 +364,7 @@ class IndexControl:
             self._builder.notice()
         return loop
 
-    def _write(self, change: Change, y: ArrayLike | None, n: int | None = None) -> list[Key]:
+    def _write(self, change: Change, y: validation.GivenLabels | None, n: int | None = None) -> list[Key]:
         """Store the rows of a change with their labels, and learn from n rows, by default from all that wait."""
         with self._writing:
             if (chosen := with_code_length(self._opened, self._options, change, y is not None)) != self._options:
@@ -380,20 +380,20 @@ class IndexControl:
             return keys
 
     def _checked_labels(
-        self, loop: Loop, n: int, y: ArrayLike | None
+        self, loop: Loop, n: int, y: validation.GivenLabels | None
     ) -> tuple[NDArray[Any] | None, dict[str, Any]]:
         """Return the labels of n rows as numbers, and new class names as a setting; nothing changes."""
-        begun = self._table.last >= 0
-        if not n or (y is None and begun):
+        begun, kind = self._table.last >= 0, self._table.label_kind
+        if not n or (begun and (y is None or (kind is None and validation.without_missing("y", y, n)[1].all()))):
             return None, {}
-        if begun and self._table.label_kind is None:
+        if begun and kind is None:
             raise InvalidInput(
                 "This index began without labels: neighbours are those that are near. Leave labels out, or make "
                 "an index whose first rows have labels."
             )
         names = self._class_names()
         known = len(names.names)
-        labels = None if y is None else validation.labels("y", names.codes(y), n)
+        labels = names.checked(y, n, None if kind is None else (kind[1],) if kind[1] else ())
         loop.check_labels(labels)
         names.keep()
         return labels, {"label_names": json.dumps(names.names)} if len(names.names) > known else {}

@@ -27,7 +27,7 @@ class IndexItems(IndexControl):
     def add(
         self,
         X: ArrayLike,
-        y: ArrayLike | None = None,
+        y: validation.GivenLabels | None = None,
         keys: ArrayLike | None = None,
         metadata: Metadata = None,
         *,
@@ -42,8 +42,9 @@ class IndexItems(IndexControl):
             Feature vectors (n, d), or one vector (d,).
         y
             Class labels (n,), integers or strings, or a 0/1 matrix (n, classes). Whether the first examples have
-            labels decides how neighbours are defined: same class, or small distance. An index with labels stores
-            and finds rows without, and does not learn from them.
+            labels decides how neighbours are defined: same class, or small distance. In an index with labels, some
+            may be missing: None, NaN, pandas' NA, masked, or a row of a matrix that is all of it; or ``y`` itself.
+            Rows without a label are stored and found, and are not learned from.
         keys
             Strings or whole numbers, unique; by default the running number of the row, from 0.
         metadata
@@ -62,7 +63,7 @@ class IndexItems(IndexControl):
         self,
         X: ArrayLike,
         keys: ArrayLike | Key,
-        y: ArrayLike | None = None,
+        y: validation.GivenLabels | None = None,
         metadata: Metadata = None,
         *,
         at_once: int | None = None,
@@ -103,7 +104,7 @@ class IndexItems(IndexControl):
         self,
         keys: ArrayLike | Key,
         X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
+        y: validation.GivenLabels | None = None,
         metadata: Metadata = None,
         *,
         at_once: int | None = None,

@@ -327,7 +327,7 @@ class _Ingest:
         return found
 
     def _check_classes(self, before: tuple[int, ...] | None, rows: Rows) -> tuple[int, ...] | None:
-        if rows.y is None:
+        if rows.y is None or np.ma.getmaskarray(rows.y).all():
             return before
         found: tuple[int, ...] = rows.y.shape[1:]
         if before is not None and found != before:

@@ -42,7 +42,7 @@ class Arrivals:
     >>> reservoir = mihash.Reservoir(4)
     >>> reservoir.add([[-2.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [2.0, -1.0]], [0, 0, 1, 1])
     >>> good, bad = (mihash.mapping.LinearMapping(w) for w in ([[1.0], [0.0]], [[0.0], [1.0]]))
-    >>> rows = Rows(np.array([[3, 1], [-3, 1]], dtype=np.float32), np.array([1, 0]), 5)
+    >>> rows = Rows(np.array([[3, 1], [-3, 1]], dtype=np.float32), np.array([1, 0]), np.array([4, 5]))
     >>> [found.tolist() for found in Arrivals().information(reservoir, [good, bad], rows)]
     [[1.0, 1.0], [0.0, 0.0]]
     """

@@ -15,7 +15,7 @@ def learn_rows(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None
     >>> import mihash
     >>> learner, reservoir = mihash.online.LSH(8), Reservoir(10)
     >>> learner.start(2)
-    >>> learn_rows(learner, reservoir, Rows(np.zeros((250, 2), dtype=np.float32), None, 249))
+    >>> learn_rows(learner, reservoir, Rows(np.zeros((250, 2), dtype=np.float32), None, np.arange(250)))
     >>> reservoir.seen
     250
     """

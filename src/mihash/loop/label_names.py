@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
 from ..errors import InvalidInput
 from ..state import State
+from ..validation import GivenLabels
 
 _KINDS = {True: "strings", False: "integers"}
 
@@ -67,6 +68,36 @@ class LabelNames:
             if name not in known and name not in new:
                 new[name] = len(known) + len(new)
         return np.array([new[name] if name in new else known[name] for name in labels], dtype=np.int64)
+
+    def checked(self, y: GivenLabels | None, n: int, shape: tuple[int, ...] | None) -> NDArray[Any] | None:
+        """Return the labels of n rows as numbers, those that are missing marked; None without labels.
+
+        Parameters
+        ----------
+        y
+            Labels, of which some may be None, NaN, pandas' NA or masked; or None.
+        n
+            How many rows there are.
+        shape
+            The shape of a label before, () or (classes,); None before the first rows, which need a label.
+
+        Examples
+        --------
+        >>> LabelNames().checked(["cat", None], 2, None).tolist()
+        [0, -9223372036854775808]
+        """
+        if y is None:
+            self._found = {}, self._are_names
+            return None
+        known, missing = validation.without_missing("y", y, n)
+        n_known = n - int(missing.sum())
+        if not n_known and shape is None:
+            raise InvalidInput(
+                "`y` must have a label for at least one of the first rows. Leave `y` out if no row will have one."
+            )
+        self._found = {}, self._are_names
+        found = validation.labels("y", self.codes(known), n_known) if n_known else None
+        return validation.with_missing(found, missing, shape or ())
 
     def keep(self) -> None:
         """Keep the names, and the kind, of the labels that were last given to `codes`."""

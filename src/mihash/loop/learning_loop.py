@@ -150,8 +150,6 @@ class Loop:
             return self.accepted
         return self._at(self._n_ready())[0]
 
-    # Learning
-
     def check(self, X: ArrayLike, y: ArrayLike | None, n_features: int | None = None) -> tuple[Vectors, Labels]:
         """Return examples in the form that `feed` takes, or raise; nothing changes."""
         vectors, labels = self.reservoir.check(X, y, self.learner.n_features or n_features)
@@ -160,11 +158,14 @@ class Loop:
 
     def check_labels(self, labels: Labels) -> None:
         """Raise where checked labels, or their absence, do not match the earlier labels or the learner."""
-        if len(self.reservoir):
-            same_kind("y", labels, self.reservoir.y)
-        if self.queue.first is not None:
-            same_kind("y", labels, self.queue.first.labels)
+        if len(self.reservoir) or self.queue.first is not None:
+            same_kind("y", labels, self.labels)
         self.learner.check(labels)
+
+    @property
+    def labels(self) -> Labels:
+        """Labels of earlier rows, which say what kind all are; None where there are none."""
+        return self.reservoir.y if len(self.reservoir) or self.queue.first is None else self.queue.first.labels
 
     def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
         """Learn from checked examples."""
@@ -296,8 +297,6 @@ class Loop:
             self._offset += self.queue.due
             self.queue.drop(self.queue.due)
 
-    # Decisions
-
     def request(self, reason: str = "requested by rehash()", notify: Notify = _ignore) -> Check:
         """Accept the current mapping now."""
         return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
@@ -364,8 +363,6 @@ class Loop:
                 self._accept_stored(stored)
         branch.n_checks += 1
         return check
-
-    # The log and the state
 
     def follow(self, log: Iterable[Entry]) -> None:
         """Take over stored checks with the mappings that they accepted, in place of making them again."""
@@ -440,8 +437,7 @@ class Loop:
         self.branches[0].accepted = None if accepted is None else mapping_from_state(accepted)
         self.branches[0].n_checks = state["n_events"]
         self._offset = state.get("before", 0)  # not in checkpoints of mihash 0.1
-        trigger = self.branches[0].trigger
-        for part, name in ((self.drift, "watch"), (trigger, "price")):  # not in earlier checkpoints
+        for part, name in ((self.drift, "watch"), (self.branches[0].trigger, "price")):  # not in earlier ones
             if isinstance(part, DriftWatch | PriceUpdate) and state.get(name) is not None:
                 part.restore(state[name])
         self.queue = RowQueue()

@@ -157,7 +157,7 @@ class OnlineHashing:
         self._start_from_table()
         return list(self._history)
 
-    def feed(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
+    def feed(self, X: ArrayLike, y: validation.GivenLabels | None = None) -> None:
         """Learn from examples of the stream, deciding about the table on the way.
 
         Parameters
@@ -166,7 +166,8 @@ class OnlineHashing:
             Feature vectors (n, d), any number at a time, or one vector (d,).
         y
             Class labels (n,) as integers or strings, a 0/1 matrix (n, classes), or None; one label for one vector.
-            The kind of the first labels is the kind of all.
+            The kind of the first labels is the kind of all. Some may be missing: None, NaN, pandas' NA, masked, or
+            a row of a matrix that is all of it. Rows without a label are not learned from.
 
         Notes
         -----
@@ -174,7 +175,10 @@ class OnlineHashing:
         continues with them: do not feed them again.
         """
         rows, targets, _ = validation.as_rows("X", X, y)
-        vectors, labels = self._loop.check(rows, self._names.codes(targets), self.table.n_features)
+        vectors = validation.features("X", rows, self._loop.learner.n_features or self.table.n_features)
+        before = self._loop.labels
+        labels = self._names.checked(targets, len(vectors), None if before is None else before.shape[1:])
+        self._loop.check_labels(labels)
         self._names.keep()
         self._loop.feed(vectors, labels, self._publish)
 

@@ -7,22 +7,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..validation import missing_rows
+
 Labels = NDArray[Any] | None
 Vectors = NDArray[np.float32]
 
 
 class Rows(NamedTuple):
-    """Vectors (n, d), their labels, and the number of the last row."""
+    """Vectors (n, d), their labels, and the numbers of the rows (n,)."""
 
     vectors: Vectors
     labels: Labels
-    last: int
+    numbers: NDArray[np.int64]
 
     def split(self, n: int) -> "tuple[Rows, Rows]":
         """Return the first n rows and the others."""
         head, tail = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
-        rest = Rows(self.vectors[n:], tail, self.last)
-        return Rows(self.vectors[:n], head, self.last - len(rest.vectors)), rest
+        rest = Rows(self.vectors[n:], tail, self.numbers[n:])
+        return Rows(self.vectors[:n], head, self.numbers[:n]), rest
 
 
 class RowQueue:
@@ -30,6 +32,8 @@ class RowQueue:
 
     A row waits for one of three reasons: the normalisation needs more rows, its block is not full, or the caller
     left it for later. Rows of the first two kinds are *due*: the loop has seen them and decides with them.
+
+    In a stream with labels, a row whose label is missing is not learned from, and never waits.
 
     Attributes
     ----------
@@ -65,13 +69,18 @@ class RowQueue:
     @property
     def newest(self) -> int:
         """The number of the last row that was put into the queue; -1 before the first."""
-        return max(self.through, self._parts[-1].last if self._parts else -1)
+        return max(self.through, int(self._parts[-1].numbers[-1]) if self._parts else -1)
 
     def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
         """Append rows for later; ``last`` is the number of the last one, by default counted on."""
+        n = len(vectors)
+        if last is None:
+            last = n + self.newest
+        numbers = np.arange(last - n + 1, last + 1)
+        if labels is not None and n and (missing := missing_rows(labels)).any():
+            vectors, labels, numbers = vectors[~missing], labels[~missing], numbers[~missing]
         if len(vectors):
-            before = self._parts[-1].last if self._parts else self.through
-            self._parts.append(Rows(vectors, labels, before + len(vectors) if last is None else last))
+            self._parts.append(Rows(vectors, labels, numbers))
             self.later += len(vectors)
 
     def take(self, n: int | None = None) -> None:
@@ -79,7 +88,7 @@ class RowQueue:
         n = self.later if n is None else min(n, self.later)
         self.due, self.later = self.due + n, self.later - n
         if n:
-            self.through = self.head(self.due).last
+            self.through = int(self.head(self.due).numbers[-1])
 
     def head(self, n: int) -> Rows:
         """Return the first n rows."""
@@ -89,11 +98,10 @@ class RowQueue:
                 piece, rest = self._parts.popleft().split(missing)
                 missing -= len(piece.vectors)
                 pieces.append(piece)
-            vectors, labels, _ = zip(*pieces, strict=True)
+            vectors, labels, numbers = zip(*pieces, strict=True)
             joined = None if labels[0] is None else np.concatenate(labels)
-            self._parts.extendleft(
-                part for part in (rest, Rows(np.concatenate(vectors), joined, piece.last)) if len(part.vectors)
-            )
+            whole = Rows(np.concatenate(vectors), joined, np.concatenate(numbers))
+            self._parts.extendleft(part for part in (rest, whole) if len(part.vectors))
         return self._parts[0].split(n)[0]
 
     def drop(self, n: int) -> None:

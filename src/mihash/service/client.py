@@ -131,7 +131,7 @@ class Client:
         keys
             Unique strings or whole numbers; running numbers by default.
         labels
-            A class for each vector, or lists of 0 and 1.
+            A class for each vector, or lists of 0 and 1; None where it is missing.
         metadata
             A dictionary for each vector, or None.
         """

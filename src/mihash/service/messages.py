@@ -27,7 +27,7 @@ _KEY = "must be a string without NUL, or a whole number of 64 bits"
 _FIELDS = {  # fields that take one of several types, or a pattern
     "key": _KEY,
     "keys": _KEY,
-    "labels": "must be whole numbers, or lists of 0 and 1",
+    "labels": "must be whole numbers, or lists of 0 and 1, or null",
     "version": "must be a number, or 'current'",
 }
 _PLACES = ("query", "path", "body", "header")

@@ -26,9 +26,9 @@ Key = Integer | Annotated[str, Field(pattern="^[^\\x00]*$")]
 Keys = Annotated[list[Key], Field(fail_fast=True)]
 Bits = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
 Labels = (
-    Annotated[list[Integer], Field(fail_fast=True)]
-    | Annotated[list[str], Field(fail_fast=True)]
-    | Annotated[list[Bits], Field(fail_fast=True)]
+    Annotated[list[Integer | None], Field(fail_fast=True)]
+    | Annotated[list[str | None], Field(fail_fast=True)]
+    | Annotated[list[Bits | None], Field(fail_fast=True)]
 )
 Object = dict[str, JsonValue]
 
@@ -74,7 +74,7 @@ class ItemsBody(_Request):
     vectors: Vectors = Field(description="One vector for each item, all of one width.")
     keys: Keys | None = Field(default=None, description="Unique keys; by default running numbers.")
     labels: Labels | None = Field(
-        default=None, description="A class for each item, number or name, or lists of 0 and 1."
+        default=None, description="A class for each item, number or name, or lists of 0 and 1; null where missing."
     )
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
         default=None, description="An object for each item, to filter by and to return."
@@ -149,7 +149,7 @@ class UpdateBody(_Request):
 
     keys: Keys = Field(description="Keys of stored items, all different.")
     vectors: Vectors | None = Field(default=None, description="One vector for each item.")
-    labels: Labels | None = Field(default=None, description="With vectors: a class for each.")
+    labels: Labels | None = Field(default=None, description="With vectors: a class for each, or null.")
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
         default=None, description="An object for each item, in place of all that it has."
     )

@@ -114,6 +114,10 @@ class DelimitedSource(TextSource):
         found = self.value(record, column, where)
         return found if isinstance(found, int) else record[self._places[column]]
 
+    def label(self, record: list[str], column: str) -> Any:
+        """Return the label of a row, None where its field is empty."""
+        return plain_text(record[self._places[column]])
+
     def metadata(self, layout: Layout, record: list[str], where: str) -> dict[str, Any]:
         """Return the metadata of a row."""
         found = {name: plain_text(record[self._places[name]]) for name in layout.metadata}

@@ -87,6 +87,10 @@ class JSONLinesSource(TextSource):
             raise InvalidInput(f"{self.name}: {where} has no {column!r}. Repair it.")
         return record[column]
 
+    def label(self, record: dict[str, Any], column: str) -> Any:
+        """Return the label of a row, None where it is null or not there."""
+        return record.get(column)
+
     def metadata(self, layout: Layout, record: dict[str, Any], where: str) -> dict[str, Any]:
         """Return the metadata of a row; each may have fields of its own."""
         names: Iterable[str] = layout.metadata

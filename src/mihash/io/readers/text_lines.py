@@ -94,6 +94,10 @@ class TextSource(Source):
         return self.value(record, column, where)
 
     @abstractmethod
+    def label(self, record: Any, column: str) -> Any:
+        """Return the label of a row; None or empty where it has none."""
+
+    @abstractmethod
     def metadata(self, layout: Layout, record: Any, where: str) -> dict[str, Any]:
         """Return the metadata of a row."""
 
@@ -138,7 +142,9 @@ class TextSource(Source):
             return [self.value(record, name, where) for record, where in pairs]
 
         if layout.label is not None:
-            y = as_labels(self.name, column(layout.label), first, self._wanted.dataset)
+            y = as_labels(
+                self.name, [self.label(record, layout.label) for record in records], first, self._wanted.dataset
+            )
         if layout.is_test is not None:
             is_test = as_flags(self.name, column(layout.is_test), first)
         if layout.key is not None:

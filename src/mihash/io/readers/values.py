@@ -94,18 +94,39 @@ def as_flags(source: str, values: Sequence[Any], first: int) -> NDArray[np.bool_
     return np.array(found, dtype=np.bool_)
 
 
+def _is_empty(label: Any) -> bool:
+    return isinstance(label, str) and not label
+
+
 def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = False) -> NDArray[Any]:
-    """Return the labels of rows as `OnlineIndex.add` takes them; with ``names`` those that are names stay so."""
+    """Return the labels of rows as `OnlineIndex.add` takes them, masked where a row has none.
+
+    For a data set (``names``), classes that are names stay so, and a row without a label is an error.
+
+    Examples
+    --------
+    >>> as_labels("mine.csv", [3, "", None], 0).tolist()
+    [3, None, None]
+    """
+    missing = np.array([validation.is_missing(label) or _is_empty(label) for label in labels], dtype=np.bool_)
     for place, label in enumerate(labels):
-        if label is None or label == "" or (isinstance(label, float) and not label.is_integer()):
-            what = "no label" if label is None or label == "" or math.isnan(label) else f"the label {label!r}"
+        part = isinstance(label, float) and not missing[place] and not label.is_integer()
+        if part or (names and missing[place]):
+            what = f"the label {label!r}" if part else "no label"
             raise InvalidInput(
-                f"{source}: row {first + place} has {what}; each row needs a whole number or the name of a class. "
-                "Put rows without a label into another file."
+                f"{source}: row {first + place} has {what}; a label is a whole number or the name of a class."
             )
     if names and any(isinstance(label, str) for label in labels):
         return np.array([str(label) for label in labels])
+    known = [class_number(label) for label, gone in zip(labels, missing, strict=True) if not gone]
     try:
-        return validation.labels("label", np.array([class_number(label) for label in labels]), len(labels))
+        found = validation.labels("label", np.array(known), len(known)) if known else np.empty(0, dtype=np.int64)
     except ValueError as error:  # InvalidInput is one
         raise InvalidInput(f"{source}: rows {first} to {first + len(labels) - 1}: {error}") from error
+    if not missing.any():
+        return found
+    rows = np.zeros((len(labels), *found.shape[1:]), dtype=found.dtype)
+    rows[~missing] = found
+    masked: NDArray[Any] = np.ma.array(rows)
+    masked[missing] = np.ma.masked
+    return masked

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, InvalidInput
+from ...validation import missing_rows
 from .checksum import row_checks
 from .database import PAGE_BYTES, Database
 
@@ -213,7 +214,7 @@ class Segments:
                 places = np.searchsorted(stored, mine)
                 if not len(mine) or (places >= n).any() or (stored[places] != mine).any():
                     raise CorruptStore(_damaged(first))
-                found += [None] * len(mine) if labels is None else list(labels[places])
+                found += [None] * len(mine) if labels is None else _known(labels[places])
         return found
 
     def labels_after(self, last: int, kind: LabelKind) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -231,8 +232,9 @@ class Segments:
                     raise CorruptStore(_damaged(first))
                 ids.append(_ids_of(first, newest, n, packed, head))
                 labels.append(_labels(blob, n, kind))
-        found = np.concatenate(ids)
-        return found[found > last], np.concatenate(labels)[found > last]
+        found, known = np.concatenate(ids), np.concatenate(labels)
+        kept = (found > last) & ~missing_rows(known)
+        return found[kept], known[kept]
 
     def merge(
         self,
@@ -445,6 +447,12 @@ def _labels(blob: bytes, n: int, kind: LabelKind) -> NDArray[Any]:
     dtype, n_classes = kind
     labels: NDArray[Any] = np.frombuffer(blob, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype)
     return labels.reshape(n, n_classes) if n_classes else labels
+
+
+def _known(labels: NDArray[Any]) -> list[Any]:
+    """Return labels as a list, None for those that are missing."""
+    missing = missing_rows(labels).tolist()
+    return [None if gone else label for label, gone in zip(labels, missing, strict=True)]
 
 
 def _read(blob: sqlite3.Blob, row: int, n_bytes: int) -> bytes:
