@@ -337,6 +337,21 @@ def test_each_step_takes_other_anchors_from_the_sample():
     assert max(rows.max() for rows in drawn) > 900
 
 
+def test_one_step_is_taken_in_a_basis_from_before_an_alarm():
+    X, y = clusters(900, d=8, seed=23)
+    learner, reservoir, steps = MomentHash(8), mihash.Reservoir(200), []
+    learner.start(8)
+    for start in range(0, 900, 100):
+        if start == 600:
+            learner.refresh(200)
+        rows = slice(start, start + 100)
+        slots = reservoir.plan(100)
+        learner.learn(X[rows], y[rows], reservoir, slots)
+        reservoir.apply(X[rows], y[rows], slots)
+        steps.append(0 if learner._planes is None else learner._planes.k)
+    assert steps[6:8] == [1, 1 + 5]  # the averages begin anew; the basis is refreshed after the block
+
+
 def test_a_replay_draws_from_the_whole_past_and_reads_each_row_once():
     asked = []
 

@@ -246,8 +246,12 @@ class MomentHash(OnlineLearner):
         return Moments(d, float(self.memory))
 
     def _n_steps(self) -> int:
-        """Return how many steps to take on this block: several while the stream is young, the more the classes."""
-        if not self._labelled or self._moments is None:
+        """Return how many steps to take on this block: several while the stream is young, the more the classes.
+
+        One on the block of an alarm: until the next refresh the basis is that of the stream before, and several
+        steps in it would part the codes of the rows to come from those of the rows before.
+        """
+        if not self._labelled or self._moments is None or not self._since:
             return 1
         early = max(_EARLY_STEPS, _EARLY_STEPS_PER_CLASS * self._moments.n_classes)
         return max(self.replay, int(np.clip(round(early / max(self._since, 1)), 1, _MOST_STEPS)))
