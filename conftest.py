@@ -13,6 +13,7 @@ EXTRAS = {
     "lancedb": "lance",
     "langchain_core": "langchain",
     "llama_index": "llama-index",
+    "onnxruntime": "onnx",
 }
 NEEDS = {
     "docs/deep.md": "torch",

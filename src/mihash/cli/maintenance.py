@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .arguments import OPTIONS, AsJSON, Folder, KeyColumn, Ray, check_index, open_index
-from .output import counted, duration, json_line, note, say, size, table
+from .output import counted, duration, json_line, note, rows_progress, say, size, table
 from .program import command
 
 if TYPE_CHECKING:
@@ -184,6 +184,65 @@ def encode(
     )  # fmt: skip
     before = f"; {counted(done.skipped, 'file')} were there already" if done.skipped else ""
     say(f"Encoded {counted(done.rows, 'row')} of {counted(done.files, 'file')}{before}.")
+
+
+@command(_PANEL, "mihash features photos/ photos.npz && mihash add index photos.npz")
+def features(
+    images: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IMAGES", help="A folder of images, or a .npz with an array `images`.", show_default=False
+        ),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The .npz file to write.", show_default=False)],
+    model: Annotated[
+        str, typer.Option(metavar="MODEL", help="gist, onnx, torchvision:NAME or timm:NAME.")
+    ] = "gist",
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The network, or its weights. Nothing is downloaded.", show_default=False
+        ),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="PIXELS", help="Width and height.", show_default="128 for gist, else 224"),
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option(metavar="N", help="Keep N principal components.", show_default="all features")
+    ] = None,
+    basis: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of the principal directions: written, or used where it is there.",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where features are kept for the next run.", show_default="OUT.cache"),
+    ] = None,
+    skip_unreadable: Annotated[bool, typer.Option(help="Leave out files that are no images.")] = False,
+) -> None:
+    """Turn images into vectors: a file that mihash add and mihash reproduce --dataset read.
+
+    Keys are the paths of the images. Where every image lies in a folder of IMAGES, the name of that folder is its
+    label (mihash add --label labels). After an interruption, run the same command: only what is new is computed.
+    """  # fmt: skip
+    from ..io.images import extract_features
+
+    kept = Path(f"{target}.cache") if cache is None else cache
+    with rows_progress() as progress:
+        made = extract_features(
+            images, target, model=model, weights=weights, size=size, n_components=components, basis=basis,
+            cache=kept, skip_unreadable=skip_unreadable,
+            progress=lambda done, total: progress("computing", str(images), done, total),
+        )  # fmt: skip
+    known = f"; {made.n_known:,} of them were computed before" if made.n_known else ""
+    say(f"{target} holds {counted(made.n_images, 'image')} of {made.n_features:,} features{known}.")
+    if made.left_out:
+        say(f"Left out, since they are no images: {', '.join(made.left_out)}")
 
 
 def _cell(name: str, value: Any) -> str:
