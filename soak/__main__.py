@@ -17,6 +17,7 @@ NAMES = (
     "hostile",
     "cluster",
     "migration",
+    "readers",
 )
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -165,3 +165,10 @@ def test_a_service_under_attack():
 def test_latency_is_measured_and_not_judged():
     printed = soak("latency", "--items", 2000, "--samples", 30)
     assert "during a rehash" in printed
+
+
+def test_readers_survive_kills_of_workers_and_of_the_writer():
+    printed = soak("readers", "--kills", 3, "--workers", 2, "--askers", 2, "--longest", 0.5)
+    assert "2 kills of workers and 1 of the writer" in printed
+    assert " 0 failures" in printed
+    assert " 0 lost" in printed

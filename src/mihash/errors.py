@@ -6,6 +6,7 @@
     ├── InvalidInput (ValueError)        an argument breaks a rule; nothing was changed
     │   └── DuplicateKey                 a key is stored already; nothing was stored
     ├── NotReady (RuntimeError)          asked too early, or of an object that cannot do it
+    │   └── ReadOnly                     asked of a process that only reads
     ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
     ├── UnknownName (KeyError)           no learner, data set or option of that name
     ├── Renamed (AttributeError)         a name of an earlier release; the message says the new one
@@ -35,6 +36,10 @@ class DuplicateKey(InvalidInput):
 
 class NotReady(MIHashError, RuntimeError):
     """The object cannot do this yet, or cannot do it at all."""
+
+
+class ReadOnly(NotReady):
+    """A change was asked of a process that only reads the index."""
 
 
 class SnapshotMismatch(MIHashError, ValueError):

@@ -98,11 +98,27 @@ def open_index(
 
     An index on Ray that no process has open is opened for writing, which starts its shards.
     """
-    from ..errors import InvalidInput, NotReady
+    from ..errors import NotReady
+
+    check_index(path)
+    try:
+        return _opened(path, read_only, ray, partial)
+    except NotReady:
+        if not read_only:
+            raise
+        return _opened(path, False, ray, partial)
+
+
+def open_reader(path: Path, ray: str | None = None, partial: bool | None = None) -> "OnlineIndex":
+    """Open an index for reading, and never for writing."""
+    return _opened(path, True, ray, partial)
+
+
+def _opened(path: Path, read_only: bool, ray: str | None, partial: bool | None) -> "OnlineIndex":
+    from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
     from ..store.cluster_options import Cluster
 
-    check_index(path)
     cluster = None if ray is None and partial is None else Cluster(address=ray, allow_partial=partial)
     try:
         return OnlineIndex.open(path, read_only, cluster=cluster)
@@ -110,10 +126,6 @@ def open_index(
         if "is not on Ray" in str(error):
             raise InvalidInput(f"{path} is not an index on Ray: leave --ray and --partial out.") from error
         raise
-    except NotReady:
-        if not read_only:
-            raise
-        return OnlineIndex.open(path, cluster=cluster)
 
 
 def check_index(path: Path) -> None:

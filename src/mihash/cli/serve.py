@@ -3,12 +3,13 @@
 import os
 import tempfile
 from contextlib import ExitStack
+from functools import partial as partial_call
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .arguments import Partial, Ray, check_index, open_index
+from .arguments import Partial, Ray, check_index, open_index, open_reader
 from .output import note, say
 from .program import command
 
@@ -31,6 +32,22 @@ def serve(
         str, typer.Option(help="Where to listen; an address that other machines can reach needs a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8000,
+    read_only: Annotated[
+        bool,
+        typer.Option(
+            "--read-only", help="Only search; follow the process that writes to the index, if there is one."
+        ),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --read-only, processes that answer; one that ends is started again.",
+            show_default="this process alone",
+            min=1,
+            max=1000,
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -98,11 +115,14 @@ def serve(
 
     Ctrl-C or SIGTERM stops it: accepted requests are answered, and the index is closed. Routes, errors and limits
     are in docs/service.md.
+
+    One process writes to an index. With --read-only, others serve searches beside it, on a port of their own;
+    changes get 403. With --workers N, N processes share that port.
     """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # searches run in parallel; read when NumPy is loaded
     from ..errors import InvalidInput
-    from ..service import Limits, read_token
+    from ..service import Limits, read_token, serve_readers
     from ..service import serve as run_server
 
     if (path is None) != demo:
@@ -110,9 +130,14 @@ def serve(
     for name, value in (("--rate", rate), ("--data", data), ("--drift", drift)):
         if value is not None and not demo:
             raise InvalidInput(f"{name} is an option of the demo: give it with --demo, or leave it out.")
+    if read_only and demo:
+        raise InvalidInput("The demo writes to its index: leave --read-only out.")
+    if workers is not None and not read_only:
+        raise InvalidInput("Only one process may write to an index: give --workers with --read-only.")
     if path is not None:
         check_index(path)
-        _check_free(path)
+        if not read_only:
+            _check_free(path)
     token = os.environ.get(_TOKEN) if token_file is None else read_token(token_file)
     given = {} if searchers is None else {"searchers": searchers}
     limits = Limits(
@@ -125,31 +150,45 @@ def serve(
         conditions=max_conditions,
         **given,
     )
+    shared: dict[str, Any] = {"limits": limits, "token": token or None, "cors_origins": cors_origin or ()}
+    if path is not None and workers is not None:
+        serve_readers(
+            partial_call(open_reader, path, ray, partial or None),
+            workers,
+            host,
+            port,
+            **shared,
+            announce=lambda url: say(
+                f"Serving {path} for reading at {url}, by {workers} workers. Stop with Ctrl-C."
+            ),
+            report=note,
+        )
+        note("Closed.")
+        return
     with ExitStack() as stack:
         replay: Replay | None = None
         if path is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-demo-"))
             replay = _replay(data or _DIGITS, _RATE if rate is None else rate, _DRIFT if drift is None else drift)
-        what = f"a demo of {data or _DIGITS}" if path is None else str(path)
+        what = f"a demo of {data or _DIGITS}" if path is None else f"{path}{' for reading' if read_only else ''}"
 
         def opening() -> "OnlineIndex":
             from ..index.online_index import OnlineIndex
 
             if path is None:
                 return OnlineIndex.create(folder, _DEMO_BITS, reservoir_size=_DEMO_RESERVOIR)
-            return open_index(path, ray=ray, partial=partial or None)
+            opened = open_reader if read_only else open_index
+            return opened(path, ray=ray, partial=partial or None)
 
         run_server(
             opening,
             host,
             port,
-            limits=limits,
-            token=token or None,
+            **shared,
             background=replay,
-            cors_origins=cors_origin or (),
             announce=lambda url: say(f"Serving {what} at {url} (page) and {url}/docs. Stop with Ctrl-C."),
         )
-    note("Closed; everything that was acknowledged is on disk." if path is not None else "Closed.")
+    note("Closed." if path is None or read_only else "Closed; everything that was acknowledged is on disk.")
 
 
 def _n_bytes(option: str, value: float, unit: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
+from ..errors import CorruptStore, InvalidInput, NotReady, ReadOnly, StoreError, UnknownName
 from ..loop.label_names import LabelNames
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
@@ -105,11 +105,6 @@ class IndexControl:
         return self._history.behind
 
     @property
-    def seen(self) -> int | None:
-        """How many examples were learned from; None where this process has not learned."""
-        return self._history.seen
-
-    @property
     def version(self) -> int | None:
         """The version that answers queries; None before anything was added."""
         edition = self._table.edition
@@ -169,6 +164,7 @@ class IndexControl:
             self._ready()
             with self._history.consistent():
                 self._learn(n)
+            self._write_decisions()
             return self._history.behind
 
     def rehash(self) -> None:
@@ -357,7 +353,7 @@ class IndexControl:
         if self._closed:
             raise NotReady("The index is closed.")
         if self.read_only:
-            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+            raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
         fresh = self._history.known is None
         loop = self._history.loop
         if fresh and self._table.edition is not None and self._table.waiting() is not None:
@@ -376,6 +372,7 @@ class IndexControl:
                 keys, stored = self._table.write(replace(change, labels=labels), **settings)
                 self._history.put(stored, labels)
                 self._learn(n)
+            self._write_decisions()
             self._purge_expired()
             return keys
 

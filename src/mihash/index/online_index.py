@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from .. import validation
-from ..errors import InvalidInput, NotReady, Renamed, StoreError
+from ..errors import InvalidInput, NotReady, ReadOnly, Renamed, StoreError
 from ..loop.decisions import EVENTS, Check
 from ..loop.distances import Distances
 from ..loop.hindsight import Hindsight, in_hindsight
@@ -189,19 +189,32 @@ class OnlineIndex(IndexItems, IndexSearch):
 
     @property
     def options(self) -> Options:
-        """What it was created with."""
+        """What it was created with, and what its first rows decided."""
+        if self.read_only and self._table.edition is not None:
+            return Options.from_text(self._table.setting("options"))
         return self._options
+
+    @property
+    def seen(self) -> int | None:
+        """How many examples were learned from; None where this process has not learned.
+
+        For a process that only reads, how many there were at the newest stored decision.
+        """
+        if not self.read_only:
+            return self._history.seen
+        newest = self._history.checks(limit=1)
+        return newest[-1].seen if newest else 0
 
     def stats(self) -> Stats:
         """Return the state of the index in numbers."""
         self._write_decisions()
-        table, options, loop = self._table, self._options, self._history.known
+        table, options, loop = self._table, self.options, self._history.known
         edition = table.edition
         with table.database.read() as connection:
             check_seals(connection, "version")
             kinds = dict(connection.execute("SELECT kind, count(*) FROM decision GROUP BY kind").fetchall())
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
-        about = table.about()
+        about, paused = table.about(), bool(table.setting("paused"))
         chosen = table.target.known()
         codes = {name: about[name] for name in ("codes_sampled", "codes_distinct", "bit_entropy") if name in about}
         return Stats(
@@ -219,8 +232,8 @@ class OnlineIndex(IndexItems, IndexSearch):
             decisions=sum(n for kind, n in kinds.items() if kind not in EVENTS),
             alarms=kinds.get("alarm", 0),
             updates=updates,
-            rehashing=self._builder.busy,
-            paused=bool(table.setting("paused")),
+            rehashing=self._builder.busy or (self.read_only and not paused and table.waiting() is not None),
+            paused=paused,
             rehash_error=None if self._builder.error is None else str(self._builder.error),
             learning_error=None if loop is None else loop.trouble,
             write_error=None if self._unwritten is None else str(self._unwritten),
@@ -380,7 +393,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         """The migration that is under way, or has cut over and is not finished; None without one."""
         with self._writing:
             if self.read_only:
-                raise NotReady("A process that only reads cannot look into a migration: use the one that writes.")
+                raise ReadOnly("A process that only reads cannot look into a migration: use the one that writes.")
             if self._beside is None and is_filling(self):
                 self._close_retired()
                 self._beside = type(self).open(next_folder(self))

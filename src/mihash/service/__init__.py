@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .demo_stream import Replay as Replay
     from .index_service import Service as Service
     from .limits import Limits as Limits
+    from .processes import serve_readers as serve_readers
     from .server import Running as Running
     from .server import read_token as read_token
     from .server import serve as serve
@@ -26,9 +27,10 @@ _MODULES = {
     "create_app": "app",
     "read_token": "server",
     "serve": "server",
+    "serve_readers": "processes",
 }
 
-__all__ = ["Limits", "Replay", "Running", "Service", "create_app", "read_token", "serve"]
+__all__ = ["Limits", "Replay", "Running", "Service", "create_app", "read_token", "serve", "serve_readers"]
 
 
 def __getattr__(name: str) -> Any:

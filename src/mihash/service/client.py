@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ServiceError, UnknownName
+from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ReadOnly, ServiceError, UnknownName
 from .client_requests import (
     JSON_BODY,
     Key,
@@ -34,6 +34,7 @@ _ERRORS: dict[str, type[MIHashError]] = {
     "unknown_version": UnknownName,
     "duplicate_key": DuplicateKey,
     "not_ready": NotReady,
+    "read_only": ReadOnly,
 }
 _MAX_WAIT_S = 60.0
 _PAGE = 1000  # items that are listed at a time
@@ -62,7 +63,8 @@ class Client:
     """Sends requests to a service over one connection, which is kept open; use one client per thread.
 
     An error of the service is raised as an error of this package: `InvalidInput`, `DuplicateKey`, `UnknownName`,
-    `NotReady`, or `ServiceError` with its code. If the service is busy, the client retries when the service says.
+    `NotReady`, `ReadOnly`, or `ServiceError` with its code. If the service is busy, the client retries when the
+    service says.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from fastapi import Request
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, ReadOnly
 from ..index.online_index import OnlineIndex
 from ..store.sqlite.database import DATABASE
 from .cors import Cors
@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 Work = Callable[[OnlineIndex], Result]
 
 _log = logging.getLogger("mihash.service")
+_READ_ONLY = "This service only reads the index: send changes to the service that writes."
 _ERRORS = ("rehash_error", "learning_error", "write_error")
 
 
@@ -56,6 +57,8 @@ class Service:
         A thread that uses the index beside the requests.
     cors_origins
         Origins of web pages that may use the service.
+    worker
+        The number of this process among several that serve the index; None for the only one.
     """
 
     def __init__(
@@ -65,14 +68,15 @@ class Service:
         token: str | None = None,
         background: Background | None = None,
         cors_origins: Sequence[str] = (),
+        worker: int | None = None,
     ) -> None:
-        self._opening, self._background = opening, background
+        self._opening, self._background, self._worker = opening, background, worker
         self.limits = limits = limits or Limits()
         token = None if token is None else check_token(token, "`token`")
         self.token, self.cors = token, Cors(cors_origins)
         if self.cors.allows_all and token is None:
             raise InvalidInput("`cors_origins` may be '*' only with a token: give `token`, or name the origins.")
-        self.bodies, self.metrics, self.feed = BodyReceiver(limits), Metrics(), EventFeed(self)
+        self.bodies, self.metrics, self.feed = BodyReceiver(limits), Metrics(worker), EventFeed(self)
         self.writes = WorkerPool("write", 1, limits.waiting_writes, writes=True, idle_work=self._learn)
         self.reads = WorkerPool("read", limits.searchers, limits.waiting_searches)
         # a filter may scan the metadata of all items, and a measurement waits for the learner: other reads do not
@@ -106,7 +110,9 @@ class Service:
         return busy(f"The index is {self._state}; try again soon.")
 
     async def write(self, work: Work[Result]) -> Result:
-        """Run a change of the index; changes run one after the other."""
+        """Run a change of the index; changes run one after the other. A service that only reads makes none."""
+        if self.index.read_only:
+            raise ReadOnly(_READ_ONLY)
         return await self._run(self.writes, work)
 
     async def read(self, work: Work[Result], slow: bool = False) -> Result:
@@ -150,6 +156,8 @@ class Service:
         return found | {
             "seen": index.seen or 0,
             "behind": index.behind,
+            "read_only": index.read_only,
+            "worker": self._worker,
             "uptime_s": round(self.metrics.uptime_s, 3),
             "rates": self.metrics.rates(),
             "options": json.loads(index.options.to_text()),
@@ -170,8 +178,13 @@ class Service:
     # From opening to closing
 
     async def start(self) -> None:
-        """Open the index in the background; until it is open, requests get 503."""
+        """Open the index in the background; until it is open, requests get 503.
+
+        One of several processes returns when it is open: until then, the others answer.
+        """
         self._tasks = [asyncio.create_task(self._open())]
+        if self._worker is not None:
+            await asyncio.wait(self._tasks)
 
     async def _open(self) -> None:
         try:
@@ -191,7 +204,8 @@ class Service:
         begin = time.perf_counter()
         index = self._opening()
         try:
-            index.catch_up()
+            if not index.read_only:
+                index.catch_up()
             if index.n_features is not None:
                 index.search(np.zeros((1, index.n_features), dtype=np.float32), k=1)
         except BaseException:

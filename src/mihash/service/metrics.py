@@ -55,9 +55,16 @@ class Rate:
 
 
 class Metrics:
-    """What the service counts since it started."""
+    """What the service counts since it started.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    worker
+        The number of this process among several that answer on one port; it becomes a label of every metric.
+    """
+
+    def __init__(self, worker: int | None = None) -> None:
+        self._worker = worker
         self._start = time.monotonic()
         self.rows, self.queries = Rate(), Rate()
         self._lock = threading.Lock()
@@ -85,7 +92,16 @@ class Metrics:
 
     def text(self, stats: Mapping[str, Any] | None, rehash_s: float, queues: Mapping[str, int]) -> str:
         """Return all metrics in the text format of Prometheus; without stats, only those of the service itself."""
-        return "\n".join([*self._lines(stats, rehash_s, queues), ""])
+        lines = self._lines(stats, rehash_s, queues)
+        return "\n".join([*(lines if self._worker is None else map(self._labelled, lines)), ""])
+
+    def _labelled(self, line: str) -> str:
+        """Return a line with the number of the worker as a label."""
+        if line.startswith("#"):
+            return line
+        name, _, value = line.rpartition(" ")
+        labels = f'worker="{self._worker}"'
+        return f"{name[:-1]},{labels}}} {value}" if name.endswith("}") else f"{name}{{{labels}}} {value}"
 
     def _lines(self, stats: Mapping[str, Any] | None, rehash_s: float, queues: Mapping[str, int]) -> Iterator[str]:
         if stats is not None:

@@ -25,7 +25,7 @@ from .schemas import (
 _MEANINGS = {
     400: "The body cannot be parsed.",
     401: "The token is missing or wrong.",
-    403: "The request comes from another site, or is for another host.",
+    403: "The request comes from another site, or is for another host; or it changes an index that is only read.",
     404: "There is no such item or version.",
     408: "The body arrived too slowly.",
     409: "A key is stored already, or the index has no data for this yet.",

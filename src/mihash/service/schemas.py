@@ -353,6 +353,8 @@ Stats = record_schema(
     shards=(list[Shard], []),
     seen=(int, Field(description="Rows that were learned from.")),
     behind=(int, Field(description="Stored rows that were not learned from yet.")),
+    read_only=(bool, ...),
+    worker=(int | None, ...),
     uptime_s=(float, ...),
     rates=(Rates, ...),
     options=(dict[str, Any], Field(description="What the index was created with.")),

@@ -21,7 +21,7 @@ from .timeouts import ClientTimeouts
 
 _KEEP_ALIVE_S = 30
 _TICKS = 5  # of uvicorn, a tenth of a second each, between two checks for slow clients
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def read_token(file: Path) -> str:
@@ -53,12 +53,21 @@ def bind(host: str, port: int, token: str | None) -> socket.socket:
     return bound
 
 
-class _Server(uvicorn.Server):
-    """A server that announces its address, closes slow clients, and tells the service when it begins to stop."""
+class Server(uvicorn.Server):
+    """A server that announces its address, closes slow clients, and tells the service when it begins to stop.
 
-    def __init__(self, service: Service, host: str, port: int, announce: Callable[[str], None]) -> None:
-        self.service, self._announce = service, announce
-        self._socket = bind(host, port, service.token)
+    Parameters
+    ----------
+    service
+        The service.
+    bound
+        The socket that it listens on.
+    announce
+        Called with the URL, once the server listens.
+    """
+
+    def __init__(self, service: Service, bound: socket.socket, announce: Callable[[str], None]) -> None:
+        self.service, self._socket, self._announce = service, bound, announce
         self._timeouts = ClientTimeouts(service.limits)
         super().__init__(
             uvicorn.Config(
@@ -80,6 +89,7 @@ class _Server(uvicorn.Server):
 
     @property
     def url(self) -> str:
+        """The address that it listens on."""
         host, port = self._socket.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -90,7 +100,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and announce the address."""
         await super().startup(sockets)
-        if self.started:
+        if self.started and not self.should_exit:
             self._announce(self.url)
 
     async def on_tick(self, counter: int) -> bool:
@@ -110,7 +120,7 @@ class _Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before: dict[int, Any] = {each: signal.signal(each, self.handle_exit) for each in _SIGNALS}
+        before: dict[int, Any] = {each: signal.signal(each, self.handle_exit) for each in SIGNALS}
         try:
             yield
         finally:
@@ -158,7 +168,7 @@ def serve(
         Called with the URL, once the server listens.
     """
     service = Service(opening, limits, token, background, cors_origins)
-    _Server(service, host, port, announce).run_until_stopped()
+    Server(service, bind(host, port, service.token), announce).run_until_stopped()
 
 
 class Running:
@@ -184,7 +194,7 @@ class Running:
     ) -> None:
         self.service = Service(opening, **options)
         self._listens = threading.Event()
-        self._server = _Server(self.service, host, port, lambda _: self._listens.set())
+        self._server = Server(self.service, bind(host, port, self.service.token), lambda _: self._listens.set())
         self.url = self._server.url
         self._thread = threading.Thread(target=self._run, name="mihash-service", daemon=True)
         self.error: BaseException | None = None

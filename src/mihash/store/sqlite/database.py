@@ -20,6 +20,7 @@ from ...errors import (
     InvalidInput,
     MIHashError,
     NotReady,
+    ReadOnly,
     StoreError,
     StoreLocked,
     TooLarge,
@@ -286,7 +287,7 @@ class Database:
     def check_writable(self) -> None:
         """Raise where the database was opened for reading only."""
         if self.read_only:
-            raise NotReady("This index was opened with read_only=True: it cannot be changed from here.")
+            raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
 
     def _reader(self) -> "_Reader":
         self.check_open()
