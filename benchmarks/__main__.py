@@ -20,6 +20,7 @@ NAMES = (
     "losses",
     "index",
     "search",
+    "filtered",
     "peers",
     "plan",
     "cluster",
