@@ -28,6 +28,8 @@ def test_every_address_is_described(served):
         "/v1/search": {"post"},
         "/v1/stats": {"get"},
         "/v1/history": {"get"},
+        "/v1/hindsight": {"get"},
+        "/v1/price": {"post"},
         "/v1/quality": {"get"},
         "/v1/versions": {"get"},
         "/v1/versions/{version}/distances": {"get"},

@@ -227,6 +227,9 @@ def test_one_sentence_says_how_things_are(visit: Any) -> None:
         {stats, decisions: [decision({current: 0.4})]},
         {stats: {...stats, paused: true}, decisions: [decision()]},
         {stats: {...stats, rehashing: true}, decisions: [decision()]},
+        {stats, decisions: [], migration: {state: "none"}, hindsight: {checks: 9, ratio: 1.2}},
+        {stats, decisions: [], migration: {state: "filling", advice: "Add the others."}},
+        {stats, decisions: [], hindsight: {checks: 10, ratio: 1.2}},
       ].map(summary);
     }""")
     assert told == [
@@ -238,6 +241,10 @@ def test_one_sentence_says_how_things_are(visit: Any) -> None:
         "Up to date; a rehash would bring nothing.",
         "Rebuilding is paused; version 3 answers.",
         "Computing all codes again; version 3 answers meanwhile.",
+        "Up to date; the first check comes with more rows.",
+        "Up to date; the first check comes with more rows. Migration: Add the others.",
+        "Up to date; the first check comes with more rows. "
+        "So far the rehashes cost 20 % more than the best schedule.",
     ]
 
 

@@ -287,10 +287,11 @@ class OnlineIndex(IndexItems, IndexSearch):
         >>> folder.cleanup()
         """
         self._write_decisions()
-        rule = self._options.trigger
+        rule, checks = self._options.trigger, self._history.checks()
         if price is None:
             price = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
-        return in_hindsight(self._history.checks(), validation.number("price", price, minimum=0))
+            price = next((each.current for each in reversed(checks) if each.kind == "price"), price)
+        return in_hindsight(checks, validation.number("price", price, minimum=0))
 
     def versions(self) -> list[Version]:
         """Return the versions that have answered queries, in order, and what each took to make."""

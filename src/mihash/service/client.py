@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ReadOnly, ServiceError, UnknownName
+from .client_migration import ClientMigration
 from .client_requests import (
     JSON_BODY,
     Key,
@@ -242,6 +243,27 @@ class Client:
         given = {name: value for name, value in (("after", after), ("limit", limit)) if value is not None}
         path = f"/v1/history?{urlencode(given)}"
         return self._call("GET", path, read=lambda answer: list(answer["decisions"]))
+
+    def hindsight(self, price: float | None = None) -> dict[str, Any]:
+        """Compare the rehashes so far with the best times for them, as `OnlineIndex.hindsight` does."""
+        given = "" if price is None else f"?{urlencode({'price': price})}"
+        return self._call("GET", f"/v1/hindsight{given}", read=dict)
+
+    def set_price(self, price: float | None = None) -> float:
+        """Say what a rehash costs, in queries; None measures it. Return the price."""
+        return self._call(
+            "POST", "/v1/price", to_json({"price": price}), read=lambda answer: float(answer["price"])
+        )
+
+    def migrate(self, n_bits: int | None = None, metric: str | None = None) -> ClientMigration:
+        """Begin to replace the vectors by those of another embedding model; the old ones answer meanwhile."""
+        self._call("POST", "/v1/migration", to_json({"n_bits": n_bits, "metric": metric}), read=dict)
+        return self.migration
+
+    @property
+    def migration(self) -> ClientMigration:
+        """The migration that is under way; its `progress` says whether there is one."""
+        return ClientMigration(lambda method, path, body: self._call(method, path, body, read=dict))
 
     def rehash(self) -> None:
         """Rebuild all codes with the current mapping."""

@@ -1,4 +1,4 @@
-"""Routes that control rebuilding: rehash, pause, resume."""
+"""Routes that control rebuilding: rehash, pause, resume, and what a rehash costs."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request, Response
 
 from ..index.online_index import OnlineIndex
 from .index_service import service_of
-from .openapi import route_responses
+from .openapi import body_of, route_responses
+from .request_bodies import JSON, media_type, parse
 from .responses import respond
-from .schemas import State
+from .schemas import Price, PriceBody, State
 
 router = APIRouter(tags=["control"])
 
@@ -31,6 +32,21 @@ async def pause(request: Request) -> Response:
 async def resume(request: Request) -> Response:
     """Build the newest accepted version, and later ones when they are accepted."""
     return await _run(request, OnlineIndex.resume)
+
+
+@router.post(
+    "/v1/price",
+    summary="Say what a rehash costs",
+    responses=route_responses(Price, 400, 408, 409, 413, 415, 422, 504),
+    openapi_extra=body_of(PriceBody, binary=False),
+)
+async def price(request: Request) -> Response:
+    """Set the price of a rehash in queries, or measure it; 422 where the trigger has no price."""
+    service = service_of(request)
+    media_type(request, (JSON,))
+    async with service.bodies.receive(request) as body:
+        wanted = await parse(body, PriceBody.parse)
+        return respond(await service.write(lambda index: {"price": index.set_price(wanted.price)}))
 
 
 async def _run(request: Request, command: Callable[[OnlineIndex], None], status: int = 200) -> Response:

@@ -1,18 +1,28 @@
-"""Routes of what the index learned and decided: stats, history, quality, versions, distances, events."""
+"""Routes of what the index learned and decided: stats, history, hindsight, versions, distances, events."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from ..errors import UnknownName
+from ..errors import NotReady, UnknownName
 from ..index.online_index import OnlineIndex
 from ..trigger import FixedRate, Trigger, TriggerUpdate
 from .index_service import service_of
 from .openapi import route_responses
 from .problems import Problem
 from .responses import respond, to_json
-from .schemas import Distances, History, HistoryQuery, Quality, QualityPoint, Stats, Versions
+from .schemas import (
+    Distances,
+    Hindsight,
+    HindsightQuery,
+    History,
+    HistoryQuery,
+    Quality,
+    QualityPoint,
+    Stats,
+    Versions,
+)
 
 router = APIRouter(tags=["history"])
 
@@ -32,6 +42,23 @@ async def history(request: Request, query: Annotated[HistoryQuery, Query()]) -> 
         return to_json({"decisions": index.history(after=query.after, limit=query.limit)})
 
     return respond(await service_of(request).read(work))
+
+
+@router.get(
+    "/v1/hindsight",
+    summary="The rehashes against the best schedule",
+    responses=route_responses(Hindsight, 409, 422, 504),
+)
+async def hindsight(request: Request, query: Annotated[HindsightQuery, Query()]) -> Response:
+    """Compare the rehashes so far with the best times for them; 409 before a check has measured anything."""
+
+    def work(index: OnlineIndex) -> dict[str, Any]:
+        found = index.hindsight(query.price)
+        if found is None:
+            raise NotReady("No check has measured anything yet.")
+        return dict(found)
+
+    return respond(await service_of(request).read(work, slow=True))
 
 
 @router.get("/v1/quality", summary="Decisions as points of a chart", responses=route_responses(Quality, 422, 504))

@@ -17,6 +17,7 @@ from .schemas import (
     KeysBody,
     MigrationBody,
     MigrationItemsBody,
+    PriceBody,
     SearchBody,
     UpdateBody,
     UpsertBody,
@@ -38,7 +39,7 @@ _MEANINGS = {
 }
 _BODIES: tuple[type[BaseModel], ...] = (
     ItemsBody, UpsertBody, UpdateBody, KeysBody, SearchBody, DeleteBody, MigrationBody, MigrationItemsBody,
-    CutOverBody,
+    CutOverBody, PriceBody,
 )  # fmt: skip
 _DESCRIPTION = """\
 Binary codes that learn from a stream, and know when to rehash. Every error is

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, mode
 
 from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
+from ..loop.hindsight import Hindsight as HindsightRecord
 from ..records import Record
 from ..store.question import Question
 from ..store.sqlite.versions import Version as VersionRecord
@@ -200,6 +201,14 @@ class ListQuery(_Request):
     where: str | None = Field(default=None, description="List only items that match a filter, as JSON.")
 
 
+class PriceBody(_Request):
+    """What a rehash costs."""
+
+    price: float | None = Field(
+        default=None, ge=0, lt=1e15, description="In queries; by default it is measured: the queries of its time."
+    )
+
+
 class MigrationBody(_Request):
     """Options of the new vectors; by default those of the index."""
 
@@ -230,6 +239,14 @@ class HistoryQuery(_Request):
         description="Return the decisions after this number, oldest first; by default the newest.",
     )
     limit: int = Field(default=DECISIONS, ge=1, le=MAX_DECISIONS, description="How many to return at most.")
+
+
+class HindsightQuery(_Request):
+    """What a rehash costs."""
+
+    price: float | None = Field(
+        default=None, ge=0, lt=1e15, description="In queries; by default that of the trigger, or 20."
+    )
 
 
 class ErrorDetail(BaseModel):
@@ -383,6 +400,7 @@ class Quality(BaseModel):
     points: list[QualityPoint]  # type: ignore[valid-type]
 
 
+Hindsight = record_schema(HindsightRecord)
 Version = record_schema(VersionRecord)
 
 
@@ -407,6 +425,12 @@ class Status(BaseModel):
     """The state of the service."""
 
     status: str
+
+
+class Price(BaseModel):
+    """The price of a rehash, in queries."""
+
+    price: float
 
 
 class State(BaseModel):

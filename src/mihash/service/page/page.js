@@ -10,9 +10,10 @@ import * as shards from "./shards.js";
 import { summary } from "./summary.js";
 import * as updates from "./updates.js";
 
-const state = { stats: null, decisions: [], versions: [] };
+const state = { stats: null, decisions: [], versions: [], migration: null, hindsight: null };
 const PAGE = 5000;
 const GATHER_MS = 250; // decisions within this time are fetched together
+const LOOK_MS = 5000; // between two looks at a migration
 
 let drawing = false;
 function redraw() {
@@ -54,6 +55,13 @@ async function catchUp() {
   }
   const { versions } = await get("versions");
   state.versions = versions.filter((each) => each.items != null && each.seen != null).sort((a, b) => a.number - b.number);
+}
+
+// How far a migration is, and how the rehashes were in hindsight. Neither is there in every index.
+async function lookAround() {
+  state.migration = await get("migration").catch(() => null);
+  state.hindsight = await get("hindsight").catch(() => null);
+  redraw();
 }
 
 let gathering = null;
@@ -115,12 +123,16 @@ new ResizeObserver(() => {
   redraw();
   distances.draw();
 }).observe(byId("main"));
+setInterval(() => {
+  if (!document.hidden) lookAround();
+}, LOOK_MS);
 follow({
   async open() {
     state.stats = await get("stats");
     state.decisions = []; // it may be another index now
     await catchUp();
     status("live", "live");
+    lookAround();
     redraw();
     distances.draw();
     distances.refresh(state);

@@ -3,6 +3,7 @@
 import { measured, plural } from "./draw.js";
 
 const RECENT = 10; // checks after which a change of the stream is no news
+const FEW = 10; // checks before which hindsight says little
 
 // How much better the codes would be after a rehash, in per cent, by the last check; null where none was measured.
 export function promised(decisions) {
@@ -22,11 +23,15 @@ function doing({ stats, decisions }) {
 }
 
 export function summary(state) {
-  const { stats, decisions } = state;
+  const { stats, decisions, migration, hindsight } = state;
   if (!stats) return "Waiting for the index.";
   const parts = [doing(state)];
   const alarm = decisions.findLastIndex((each) => each.kind === "alarm");
   if (alarm >= 0 && decisions.length - alarm <= RECENT) parts.push(`The stream changed after ${plural(decisions[alarm].seen, "example")}.`);
   if (stats.recall != null) parts.push(`A search finds ${(100 * stats.recall).toFixed(0)} % of the true nearest ten.`);
+  if (migration && migration.state !== "none") parts.push(`Migration: ${migration.advice}`);
+  if (hindsight?.ratio != null && hindsight.checks >= FEW) {
+    parts.push(`So far the rehashes cost ${(100 * (hindsight.ratio - 1)).toFixed(0)} % more than the best schedule.`);
+  }
   return parts.join(" ");
 }
