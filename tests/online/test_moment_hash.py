@@ -9,7 +9,7 @@ from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.online import MomentHash
 from mihash.online.information_step import information_step
-from mihash.online.moment_basis import Basis, factor, principal_directions
+from mihash.online.moment_basis import Basis, dimension, factor, principal_directions, scale_of, solve
 from mihash.online.moments import Moments, indicators
 from mihash.online.past_examples import KeptExamples
 from mihash.online.planes import Planes
@@ -94,6 +94,67 @@ def test_discounted_moments_are_the_same_with_less_weight(n_blocks):
     assert np.allclose(found.cross(), moments.cross(), atol=1e-6)
 
 
+def decaying(n, d, seed):
+    """Rows whose variances fall by a tenth from direction to direction, about a mean that is not 0."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    return ((rng.standard_normal((n, d)) * 0.9 ** np.arange(d)) @ turn + rng.standard_normal(d)).astype(np.float32)
+
+
+@pytest.mark.parametrize("memory", [None, 900])
+def test_leading_directions_are_those_of_the_whole_covariance(memory):
+    X = decaying(1300, 60, seed=6)
+    whole, leading = Moments(60, memory), Moments(60, memory, rank=25)
+    for start in range(0, 1300, 100):  # rows are gathered twice, and some wait
+        whole, leading = (each.after(X[start : start + 100]) for each in (whole, leading))
+        if start in (0, 200):
+            leading = leading.gathered()  # early refreshes, with fewer rows than features too
+    C, found = whole.covariance(), leading.covariance()
+    values = np.linalg.eigvalsh(C.astype(np.float64))[::-1]
+    assert np.allclose((found.excess + found.rest)[:12], values[:12], rtol=0.02)
+    assert found.trace == pytest.approx(np.trace(C), rel=1e-4)
+    assert np.allclose(found.directions.T @ found.directions, np.eye(found.directions.shape[1]), atol=1e-4)
+    assert dimension(found) == dimension(C) == 60
+    assert scale_of(found, leading) == pytest.approx(scale_of(C, whole), rel=1e-4)
+    dense = found.directions * found.excess @ found.directions.T + found.rest * np.eye(60)
+    A = X[:3].T
+    assert np.allclose(solve(factor(found, 0.3), A), np.linalg.solve(dense + 0.3 * np.eye(60), A), atol=1e-4)
+    assert np.allclose(solve(factor(found, 0.3), A), solve(factor(C, 0.3), A), atol=0.05 * np.abs(A).max())
+    assert np.array_equal(principal_directions(found, 4, None)[1], found.directions[:, :4])
+
+
+def test_with_fewer_rows_than_the_rank_the_covariance_is_exact():
+    X = decaying(100, 150, seed=7)
+    found = Moments(150, None, rank=120).after(X).covariance()
+    dense = found.directions * found.excess @ found.directions.T + found.rest * np.eye(150)
+    assert found.rest < 1e-3 * found.excess[0]
+    assert np.allclose(dense, np.cov(X.T, bias=True), atol=0.02)
+
+
+def test_leading_moments_survive_a_save_and_take_memory_that_grows_with_the_rank():
+    X, y = decaying(700, 300, seed=8), np.ones((700, 1), dtype=np.float32)
+    moments = Moments(300, 500, rank=10)
+    for start in range(0, 700, 100):
+        moments = moments.after(X[start : start + 100], y[start : start + 100])
+    again = Moments(300, 500, rank=10)
+    again.restore(moments.state())
+    for _ in range(6):
+        moments, again = moments.after(X[:100]), again.after(X[:100])
+        found, restored = moments.covariance(), again.covariance()
+        assert found.directions.tobytes() == restored.directions.tobytes()
+        assert len(moments.state()["squares"]) <= 10
+        assert len(moments.state()["waiting"]) < 500
+
+
+def test_a_low_rank_is_nearly_as_good_as_all_of_the_covariance():
+    X, y = clusters(2500, d=120, n_classes=6, spread=1.5, seed=24)
+    found = [
+        retrieval(learned(MomentHash(16, rank=rank), X[:2000], y[:2000]), X[2000:], y[2000:])
+        for rank in (None, 60)
+    ]
+    assert found[1] > found[0] - 0.03
+
+
 @pytest.mark.parametrize(("d", "n"), [(20, 6), (120, 8), (5, 5)])
 def test_principal_directions_are_those_of_the_full_decomposition(d, n):
     rng = np.random.default_rng(3)
@@ -111,7 +172,7 @@ def test_rare_corrections_go_as_far_as_frequent_ones_along_a_gradient_that_stays
     rng = np.random.default_rng(5)
     C = np.cov(rng.standard_normal((6, 50))).astype(np.float32)
     basis = Basis(
-        np.zeros(6, np.float32), np.eye(6, 2, dtype=np.float32), np.eye(2, dtype=np.float32), factor(C, 0.5)
+        np.zeros(6, np.float32), np.eye(6, 2, dtype=np.float32), np.eye(2, dtype=np.float32), *factor(C, 0.5)
     )
     gradient = rng.standard_normal((6, 3)).astype(np.float32)
     assert np.allclose(basis.precondition(gradient), np.linalg.solve(C + 0.5 * np.eye(6), gradient), atol=1e-5)

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..batch.itq import closest_rotation
+from .leading_covariance import LeadingCovariance
 from .moments import Moments
 
 Matrix = NDArray[np.float32]
+Covariance = Matrix | LeadingCovariance
+Factor = tuple[Matrix, float]
 
 _LEAST_RIDGE = 1e-3  # in units of t: so much on the diagonal makes a covariance in float32 positive definite
 _SPARE = 16  # directions beyond those asked for, with which the iteration for the leading ones converges faster
@@ -33,47 +36,65 @@ class Basis(NamedTuple):
     inside
         The preconditioner of the gradient in the basis (k, k).
     outside
-        The Cholesky factor (d, d) of C + ridge t I, whose inverse is the preconditioner outside of it.
+        The Cholesky factor (d, d) of C + ridge t I, whose inverse is the preconditioner outside of it. Where only
+        leading directions of C are known, V (d, r): the inverse is (I - V V') / floor.
+    floor
+        The number of that name; 0 for a Cholesky factor.
     """
 
     mean: Matrix
     B: Matrix
     inside: Matrix
     outside: Matrix
+    floor: float = 0.0
 
     def precondition(self, gradient: Matrix) -> Matrix:
         """Return (C + ridge t I)^-1 times a gradient (d, b)."""
-        from scipy.linalg import cho_solve
-
-        found: Matrix = cho_solve((self.outside, True), gradient, check_finite=False)
-        return found
+        return solve((self.outside, self.floor), gradient)
 
 
-def scale_of(C: Matrix, moments: Moments) -> float | None:
+def dimension(C: Covariance) -> int:
+    """Return how many features a covariance is of."""
+    return C.n_features if isinstance(C, LeadingCovariance) else len(C)
+
+
+def scale_of(C: Covariance, moments: Moments) -> float | None:
     """Return t, the mean eigenvalue of C; None if every example was the same."""
-    t = float(np.trace(C, dtype=np.float64)) / len(C)
+    trace = C.trace if isinstance(C, LeadingCovariance) else float(np.trace(C, dtype=np.float64))
+    t = trace / dimension(C)
     if not np.isfinite(t) or t <= _TINY * max(1e-30, float(np.square(moments.mean).mean())):
         return None
     return t
 
 
-def factor(C: Matrix, ridge: float) -> Matrix:
-    """Return the Cholesky factor L of C + ridge I = L L'."""
+def factor(C: Covariance, ridge: float) -> Factor:
+    """Return the Cholesky factor L of C + ridge I = L L' and 0, or V and f with the inverse (I - V V') / f."""
     from scipy.linalg import cholesky
 
+    if isinstance(C, LeadingCovariance):
+        return C.factor(ridge)
     full = C.copy()
     full[np.diag_indices(len(C))] += np.float32(ridge)
-    found: Matrix = cholesky(full, lower=True, overwrite_a=True, check_finite=False)
-    return found
+    return cholesky(full, lower=True, overwrite_a=True, check_finite=False), 0.0
 
 
-def discriminant(moments: Moments, C: Matrix, t: float, ridge: float = 1.0) -> tuple[Matrix, NDArray[np.float64]]:
-    """Return the basis B = (C + ridge (d/n) t I)^-1 A (d, c) and E = A' B, the covariance of the classes in it."""
+def solve(factored: Factor, A: Matrix) -> Matrix:
+    """Return (C + ridge I)^-1 A for what `factor` returned."""
     from scipy.linalg import cho_solve
 
+    matrix, floor = factored
+    if not floor:
+        found: Matrix = cho_solve((matrix, True), A, check_finite=False)
+        return found
+    return (A - matrix @ (matrix.T @ A)) / np.float32(floor)
+
+
+def discriminant(
+    moments: Moments, C: Covariance, t: float, ridge: float = 1.0
+) -> tuple[Matrix, NDArray[np.float64]]:
+    """Return the basis B = (C + ridge (d/n) t I)^-1 A (d, c) and E = A' B, the covariance of the classes in it."""
     A = moments.cross()
-    L = factor(C, max(ridge * len(C) / moments.n, _LEAST_RIDGE) * t)
-    B: Matrix = cho_solve((L, True), A, check_finite=False)
+    B = solve(factor(C, max(ridge * dimension(C) / moments.n, _LEAST_RIDGE) * t), A)
     E = (A.T @ B).astype(np.float64)
     return B, (E + E.T) / 2
 
@@ -85,7 +106,7 @@ def spectrum(E: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.fl
     return values[kept], vectors[:, kept]
 
 
-def principal_directions(C: Matrix, n: int, start: Matrix | None) -> tuple[NDArray[np.float64], Matrix]:
+def principal_directions(C: Covariance, n: int, start: Matrix | None) -> tuple[NDArray[np.float64], Matrix]:
     """Return the n largest eigenvalues of a covariance, largest first, and their vectors (d, n).
 
     A subspace iteration, from ``start`` if directions of a similar matrix are known. Near the end of the spectrum
@@ -98,6 +119,8 @@ def principal_directions(C: Matrix, n: int, start: Matrix | None) -> tuple[NDArr
     >>> values.round(3).tolist(), np.abs(vectors.round(3)).tolist()
     ([9.0, 4.0], [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     """
+    if isinstance(C, LeadingCovariance):
+        return C.excess[:n] + C.rest, np.ascontiguousarray(C.directions[:, :n])
     d = len(C)
     if n + _SPARE > d // 2:  # nearly all of them: the full decomposition is not slower
         values, vectors = np.linalg.eigh(C)

@@ -19,7 +19,17 @@ from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
 from .information_step import information_step
-from .moment_basis import Basis, discriminant, factor, principal_directions, rotations, scale_of, spectrum
+from .leading_covariance import kept_rank
+from .moment_basis import (
+    Basis,
+    Covariance,
+    discriminant,
+    factor,
+    principal_directions,
+    rotations,
+    scale_of,
+    spectrum,
+)
 from .moments import Moments, indicators
 from .online_learner import OnlineLearner, hyperplanes
 from .past_examples import KeptExamples, PastExamples
@@ -91,6 +101,9 @@ class MomentHash(OnlineLearner):
         How many steps to take on each block with labels, in place of one, on rows drawn from the whole past
         instead of the sample. 5 gives better codes at several times the cost. An index draws from its stored
         rows; elsewhere the learner keeps every example in memory.
+    rank
+        How many leading directions of the covariance to keep, in place of d x d numbers; None for all of it up
+        to 2048 features, and for 512 beyond.
     seed
         Seeds the first hyperplanes and the draws of the sample.
 
@@ -128,6 +141,7 @@ class MomentHash(OnlineLearner):
         features: str = "linear",
         n_anchors: int = 1000,
         replay: int = 0,
+        rank: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(n_bits, seed)
@@ -137,6 +151,7 @@ class MomentHash(OnlineLearner):
         self.features = validation.choice("features", features, ("linear", "rbf"))
         self.n_anchors = validation.integer("n_anchors", n_anchors, minimum=2)
         self.replay = validation.integer("replay", replay, minimum=0, maximum=100)
+        self.rank = None if rank is None else validation.integer("rank", rank, minimum=1)
         self.past: PastExamples | None = None
 
     def begin(self, n_features: int) -> None:
@@ -239,11 +254,12 @@ class MomentHash(OnlineLearner):
 
     def _no_moments(self) -> Moments:
         d = self._dimension if self._kernel is None else self.n_anchors
+        rank = kept_rank(self.rank, self.n_bits, d)
         if not self._labelled or self.memory is None:
-            return Moments(d, None)
+            return Moments(d, None, rank=rank)
         if self.memory == _AUTO:
-            return Moments(d, _MEMORY, _MEMORY_PER_CLASS)
-        return Moments(d, float(self.memory))
+            return Moments(d, _MEMORY, _MEMORY_PER_CLASS, rank)
+        return Moments(d, float(self.memory), rank=rank)
 
     def _n_steps(self) -> int:
         """Return how many steps to take on this block: several while the stream is young, the more the classes.
@@ -334,8 +350,7 @@ class MomentHash(OnlineLearner):
             yield block, StepRows(reservoir.X, None)
             return
         shares = self._moments.counts / self._moments.n
-        least, most = _DRAWS
-        n_others = int(np.clip(15 / max(float((shares * shares).sum()), 1e-4), least, most))
+        n_others = int(np.clip(15 / max(float((shares * shares).sum()), 1e-4), *_DRAWS))
         past = self._kept if self.past is None else self.past
         if self.replay and len(past) >= _FEWEST:
             yield from from_past(block, past, reservoir.seen, self._n_steps(), n_others, self.seed)
@@ -345,12 +360,13 @@ class MomentHash(OnlineLearner):
     def _refresh(self, sample: Matrix) -> None:
         """Make the basis anew from the moments; M and D stay, so that the codes move with it."""
         assert self._moments is not None
+        self._moments = self._moments.gathered()
         self._counts_then = self._moments.counts
         C = self._moments.covariance()
         t = scale_of(C, self._moments)
         if t is None:
             return  # every example is the same so far
-        outside = None if self._basis is None else self._basis.outside
+        outside = None if self._basis is None else (self._basis.outside, self._basis.floor)
         if outside is None or self._since <= _START or self._refreshes % _OUTSIDE == 0:
             outside = factor(C, self._kind.ridge * t)
         self._refreshes += 1
@@ -359,39 +375,39 @@ class MomentHash(OnlineLearner):
         else:
             self._place_in_principal(C, outside, sample)
 
-    def _place_in_discriminant(self, C: Matrix, t: float, outside: Matrix) -> None:
+    def _place_in_discriminant(self, C: Covariance, t: float, outside: tuple[Matrix, float]) -> None:
         assert self._moments is not None
         B, E = discriminant(self._moments, C, t, 1.0 if self._kernel is None else _KERNEL_RIDGE)
         values, vectors = spectrum(E)
         if not len(values):
             return  # one class so far: nothing to tell apart
         inside = ((vectors / values) @ vectors.T).astype(np.float32)
-        self._basis = Basis(self._moments.mean.astype(np.float32), B, inside, outside)
+        self._basis = Basis(self._moments.mean.astype(np.float32), B, inside, *outside)
         rng = np.random.default_rng([self.seed, 12, self._since])
         if self._planes is None:
             Q = rng.standard_normal((len(values), self.n_bits))
             M = (vectors / np.sqrt(values)) @ (Q / np.linalg.norm(Q, axis=0))
-            self._planes = Planes.at(M.astype(np.float32), len(C))
+            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean))
         elif len(self._planes.m) < len(E):
             n = len(E) - len(self._planes.m)
             sizes = np.sqrt(np.maximum(np.diag(E)[-n:], _TINY) * len(E))
             rows = (rng.standard_normal((n, self.n_bits)) / sizes[:, None]).astype(np.float32)
             self._planes = self._planes.with_rows(rows)
 
-    def _place_in_principal(self, C: Matrix, outside: Matrix, sample: Matrix) -> None:
+    def _place_in_principal(self, C: Covariance, outside: tuple[Matrix, float], sample: Matrix) -> None:
         assert self._moments is not None
         before = self._basis
-        n = min(self.n_bits, len(C))
+        n = min(self.n_bits, len(self._moments.mean))
         values, B = principal_directions(C, n, None if before is None else before.B)
         values = np.maximum(values, _TINY)
         mean = self._moments.mean.astype(np.float32)
-        self._basis = Basis(mean, B, np.diag(1 / values).astype(np.float32), outside)
+        self._basis = Basis(mean, B, np.diag(1 / values).astype(np.float32), *outside)
         if before is None or self._planes is None or self._since <= _START:
             centred: Matrix = self._featured(sample) - mean
             components: Matrix = centred @ B
             M = rotations(components, self.n_bits, self.seed)
             M /= np.sqrt((values[:, None] * M**2).sum(axis=0)) + _TINY
-            self._planes = Planes.at(M.astype(np.float32), len(C))
+            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean))
         else:
             self._planes = self._planes.in_basis(before, self._basis)
 

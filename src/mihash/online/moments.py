@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..state import State
+from .leading_covariance import LeadingCovariance, leading_rows
 
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float64]
@@ -32,6 +33,8 @@ class Moments:
         A row's weight falls to 1/e after this many rows; None: never.
     per_class
         The same after so many rows for each class that was seen, if that is more.
+    rank
+        How many leading directions of the covariance are kept, in place of all of it; None for all.
 
     Examples
     --------
@@ -41,14 +44,17 @@ class Moments:
     ([2.0, 0.0], [[1.0, 0.0], [0.0, 0.0]], [[-0.5, 0.5], [0.0, 0.0]])
     """
 
-    def __init__(self, n_features: int, memory: float | None, per_class: float = 0.0) -> None:
-        self._memory, self._per_class = memory, per_class
+    def __init__(
+        self, n_features: int, memory: float | None, per_class: float = 0.0, rank: int | None = None
+    ) -> None:
+        self._memory, self._per_class, self._rank = memory, per_class, rank
         self.n = 0.0
         self.counts: Vector = np.zeros(0)
         self._centre: Matrix | None = None
         self._sum: Vector = np.zeros(n_features)
         self._lengths = 0.0  # the sum of squared lengths: the trace of the squares
-        self._squares: Matrix = np.zeros((n_features, n_features), dtype=np.float32)
+        size = n_features if rank is None else 0  # rows of which the squares are the sum of x x', or these squares
+        self._squares: Matrix = np.zeros((size, n_features), dtype=np.float32)
         self._share = np.float32(1)  # what is left of the squares: they are multiplied when rows are added to them
         self._waiting: tuple[tuple[Matrix, Matrix], ...] = ()  # rows that the squares lack, and their weights
         self._by_class: Matrix = np.zeros((n_features, 0), dtype=np.float32)
@@ -77,7 +83,7 @@ class Moments:
         centre = np.median(X, axis=0).astype(np.float32) if self._centre is None else self._centre
         Z, lengths = self.shortened(X - centre)
         found = type(self).__new__(type(self))
-        found._memory, found._per_class = self._memory, self._per_class
+        found._memory, found._per_class, found._rank = self._memory, self._per_class, self._rank
         found._centre = centre
         found.n = self.n * float(kept) + len(X)
         found._sum = self._sum * float(kept) + Z.sum(axis=0, dtype=np.float64)
@@ -85,8 +91,9 @@ class Moments:
         older = ((rows, weights * kept) for rows, weights in self._waiting)
         found._waiting = (*older, (Z, np.ones(len(Z), dtype=np.float32)))
         found._squares, found._share = self._squares, self._share * kept
-        if sum(len(rows) for rows, _ in found._waiting) >= _AT_ONCE:
-            found._squares, found._share, found._waiting = found._all_squares(), np.float32(1), ()
+        at_once = _AT_ONCE if self._rank is None else max(_AT_ONCE, 2 * self._rank)
+        if sum(len(rows) for rows, _ in found._waiting) >= at_once:
+            found._gather()
         counts, by_class = self.counts, self._by_class
         if Y is not None:
             new = Y.shape[1] - len(counts)
@@ -124,6 +131,25 @@ class Moments:
         squares += self._share * self._squares
         return squares
 
+    def gathered(self) -> Self:
+        """Return the same moments; where leading directions are kept, those of the rows that wait among them."""
+        found = copy.copy(self)
+        if self._rank is not None:
+            found._gather()
+        return found
+
+    def _gather(self) -> None:
+        """Let the rows that wait enter the squares."""
+        if self._rank is None:
+            squares = self._all_squares()
+        elif self._waiting:
+            waiting = [rows * np.sqrt(weights)[:, None] for rows, weights in self._waiting]
+            rows = np.concatenate([np.sqrt(self._share) * self._squares, *waiting])
+            squares = leading_rows(rows, self._rank)
+        else:
+            squares = np.sqrt(self._share) * self._squares
+        self._squares, self._share, self._waiting = squares, np.float32(1), ()
+
     def shortened(self, Z: Matrix) -> tuple[Matrix, Vector]:
         """Return centred rows of which none is more than 10 times as long as usual, and their lengths."""
         lengths = np.sqrt(np.einsum("ij,ij->i", Z, Z), dtype=np.float64)
@@ -137,8 +163,13 @@ class Moments:
             lengths[far] = _FAR * usual
         return Z, lengths
 
-    def covariance(self) -> Matrix:
-        """Return the covariance C (d, d)."""
+    def covariance(self) -> Matrix | LeadingCovariance:
+        """Return the covariance C (d, d), or its leading directions where only these are kept."""
+        if self._rank is not None:
+            centre = self._sum / self.n
+            total = self._lengths / self.n - float(centre @ centre)
+            root = self.gathered()._squares / np.float32(np.sqrt(self.n))
+            return LeadingCovariance.of(root, centre, total)
         mean = (self._sum / self.n).astype(np.float32)
         found: Matrix = self._all_squares() / np.float32(self.n)
         found -= np.outer(mean, mean)
