@@ -18,6 +18,7 @@ NAMES = (
     "cluster",
     "migration",
     "readers",
+    "window",
 )
 _THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 

@@ -148,6 +148,12 @@ def test_no_answer_mixes_versions():
     assert "Answers that mix versions or states: 0" in printed
 
 
+def test_a_window_holds_the_newest_rows_after_a_kill():
+    printed = soak("window", "--rows", 1500, "--keep", 600, "--kills", 1)
+    assert "1 kills" in printed
+    assert "0 expired rows in any answer" in " ".join(printed.split())
+
+
 def test_a_service_under_load():
     printed = soak("service", "--items", 2000, "--seconds", 9, "--every", 2, "--clients", 5, "--pause", 0.1)
     assert "Errors: 0" in printed

@@ -50,7 +50,7 @@ def test_ages_give_what_is_older_than_a_limit():
 
 @pytest.mark.parametrize("sizes", [[400], [90, 10, 250, 50], [1] * 30 + [370]])
 def test_the_newest_are_kept_by_number(tmp_path, sizes):
-    with mihash.open(tmp_path / "index", n_bits=16, keep=100) as index:
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16, keep=100) as index:
         at = 0
         for n in sizes:
             index.add(X[at : at + n])

@@ -110,12 +110,15 @@ class OnlineIndex(IndexItems, IndexSearch):
             mapping. ``drift`` (True): whether to look for changes of the stream, or a `DriftWatch`; at an alarm,
             which `history` lists, the sample and the learner follow the change. ``factors``: whether each code is
             kept with two bytes that make margins estimates of distances (docs/search.md), by default unless there
-            are labels or the index is on Ray; only linear mappings of normalised features have them.
+            are labels or the index is on Ray; only linear mappings of normalised features have them. ``keep``:
+            which items stay, as `set_window` takes it; by default all.
         """
         unknown = sorted(set(rare) - RareOptions.__optional_keys__)
         if unknown:
             raise InvalidInput(f"`{unknown[0]}` is not an option of an index; see OnlineIndex.create.")
-        factors = rare.get("factors")
+        factors, keep = rare.get("factors"), rare.get("keep")
+        if keep is not None:
+            Window.of(keep)  # a bad value is refused before anything is made
         options = Options.chosen(
             n_bits,
             learner,
@@ -140,6 +143,8 @@ class OnlineIndex(IndexItems, IndexSearch):
         index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
             index._history.begin(learner)
+        if keep is not None:
+            index.set_window(keep)
         return index
 
     @classmethod
@@ -157,20 +162,15 @@ class OnlineIndex(IndexItems, IndexSearch):
     def open_or_create(cls, path: str | os.PathLike[str], read_only: bool = False, **options: Any) -> Self:
         """Open an index, or create one where the folder is empty or not there.
 
-        ``options`` are those of `create`, and ``keep`` as `set_window` takes it. An existing index keeps the
-        options that it was created with; an option that is given and differs is an error.
+        ``options`` are those of `create`. An existing index keeps the options that it was created with; an option
+        that is given and differs is an error.
         """
-        keep = options.pop("keep", None)
-        window = None if keep is None else Window.of(keep)
         if not read_only and not holds_table(Path(path)):
-            index = cls.create(path, **options)
-            if window is not None:
-                index.set_window(keep)
-            return index
+            return cls.create(path, **options)
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
-        factors = options.pop("factors", None)
+        factors, keep = options.pop("factors", None), options.pop("keep", None)
         try:
-            if window is not None and window != index._table.window:
+            if keep is not None and Window.of(keep) != index._table.window:
                 raise InvalidInput("This index keeps other items. Open it without `keep`, then call `set_window`.")
             if factors is not None and int(factors) != (index._table.setting("factors") or 0):
                 raise InvalidInput("This index was created with another value of `factors`. Leave it out.")

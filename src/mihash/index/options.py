@@ -82,6 +82,7 @@ class RareOptions(TypedDict, total=False):
     normalize: bool
     drift: DriftWatch | bool
     factors: bool | None
+    keep: int | str | Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
