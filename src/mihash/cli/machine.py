@@ -122,7 +122,9 @@ def _measure_search(
 def plan(
     rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1e6,
     features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; of a sample, its own.")] = 128,
-    bits: Bits = 64,
+    bits: Annotated[
+        int | None, typer.Option(help="Code length.", show_default="what an index chooses: 64, or 128")
+    ] = None,
     rate: Annotated[
         float | None,
         typer.Option(help="Vectors that arrive per second.", show_default="what one core can learn from"),
@@ -162,11 +164,13 @@ def plan(
     rehashes differs.
     """
     from ..errors import InvalidInput
+    from ..index.code_length import default_bits
+    from ..index.options import N_BITS
     from ..io.readers import Columns
     from ..sizing.calibration import calibrate
     from ..sizing.plan import plan as estimate
 
-    _check_plan(rows, rate, disk, dtype, bits, learner, interval)
+    _check_plan(rows, rate, disk, dtype, N_BITS if bits is None else bits, learner, interval)
     X: NDArray[np.float32] | None = None
     y: NDArray[Any] | bool = labels
     if sample is None:
@@ -176,8 +180,11 @@ def plan(
     else:
         _check_labels(learner, labels, label)
         X, y = _read_sample(sample, Columns(vector, label=label, called=OPTIONS), file_format)
+    n_features = features if X is None else X.shape[1]
+    if bits is None:
+        bits = default_bits(n_features, y is not False, learner)
     machine = calibrate(
-        features if X is None else X.shape[1], bits, learner=learner, dtype=dtype, interval=interval, sample=X,
+        n_features, bits, learner=learner, dtype=dtype, interval=interval, sample=X,
         labels=y, progress=lambda what: note(f"Measuring this machine: {what} ..."),
     )  # fmt: skip
     costs = estimate(

@@ -252,6 +252,8 @@ def _cell(name: str, value: Any) -> str:
         return f"{value:,} ({size(value)})"
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, float):
+        return f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
