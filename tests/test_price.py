@@ -54,6 +54,12 @@ def test_a_table_that_is_better_earns_nothing():
     assert trigger.missed == pytest.approx(100 * 0.05 / 0.41)
 
 
+def test_a_block_may_stand_for_several():
+    trigger = mihash.PriceUpdate(price=50)
+    trigger.observe(np.full(100, 0.5), np.full(100, 0.4), n_blocks=3)
+    assert trigger.missed == pytest.approx(3 * 100 * 0.1 / 0.5)
+
+
 def test_the_first_tables_are_made_at_once_if_the_mapping_moved():
     trigger = mihash.PriceUpdate()
     assert trigger.judge(True, 10, lambda: (0, 0)).update

@@ -32,6 +32,28 @@ _TINY = 1e-12
 _NAMED = 3  # classes or bits that an alarm names
 
 
+class Spread(NamedTuple):
+    """Where projections lie, bit by bit: of how many examples, their means (b,) and their variances (b,)."""
+
+    n: int
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, projections: NDArray[np.floating[Any]]) -> "Spread":
+        """Return where projections (n, b) lie.
+
+        Examples
+        --------
+        >>> Spread.of(np.array([[1.0], [3.0]]))
+        Spread(n=2, means=array([2.]), variances=array([1.]))
+        """
+        values = projections.astype(np.float64)
+        means = values.mean(axis=0)
+        values -= means
+        return cls(len(values), means, np.einsum("ij,ij->j", values, values) / len(values))
+
+
 class Evidence(NamedTuple):
     """What a block says about the stream, compared with the sample.
 
@@ -270,11 +292,12 @@ def information_evidence(arriving: Floats, own: Floats, y: NDArray[Any], sample_
 
 
 def projection_evidence(
-    projections: NDArray[np.floating[Any]], sample: NDArray[np.floating[Any]], binary: bool = False
+    projections: NDArray[np.floating[Any]], sample: NDArray[np.floating[Any]] | Spread, binary: bool = False
 ) -> Evidence:
     """Compare projections (n, b) of new examples with those of the sample (m, b), bit by bit.
 
-    Of binary values, only the means are compared: the variance follows from them.
+    The sample may be given by where its projections lie. Of binary values, only the means are compared: the
+    variance follows from them.
 
     Examples
     --------
@@ -285,10 +308,10 @@ def projection_evidence(
     >>> round(found.score), found.moved[0]
     (-42, 5)
     """
-    new, old = projections.astype(np.float64), sample.astype(np.float64)
-    n, m = len(new), len(old)
-    spread, usual = new.var(axis=0) + _TINY, old.var(axis=0) + _TINY
-    moved = (new.mean(axis=0) - old.mean(axis=0)) ** 2 / (spread / n + usual / m)
+    new, old = Spread.of(projections), sample if isinstance(sample, Spread) else Spread.of(sample)
+    n, m = new.n, old.n
+    spread, usual = new.variances + _TINY, old.variances + _TINY
+    moved = (new.means - old.means) ** 2 / (spread / n + usual / m)
     by_chance = 1.0
     if not binary:
         moved += np.log(spread / usual) ** 2 / (2 / n + 2 / m)

@@ -93,6 +93,11 @@ class Reservoir:
         return min(self.seen, self.size)
 
     @property
+    def age(self) -> int:
+        """How many examples count for the acceptance of new ones: all, or those since `restart` and the kept."""
+        return self.seen - self._forgotten
+
+    @property
     def X(self) -> NDArray[np.float32]:
         """The kept feature vectors (n, d), by slot; a read-only view that later examples overwrite."""
         if self._X is None:

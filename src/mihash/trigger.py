@@ -203,9 +203,10 @@ class PriceUpdate(Trigger):
 
         S <- max(0, S + sum over a block of (i_current - i_snapshot) / m),
 
-    where m is a moving average of i_current, with a weight of 0.1 for each block. S above the price makes a new
-    table, and S begins again at 0. If what is missed never falls while a table is kept, and newer mappings are
-    never worse, that costs at most twice as much as the best schedule in hindsight, plus one interval.
+    where m is a moving average of i_current, with a weight of 0.1 for each block. A block may stand for several:
+    what it missed is then counted as often. S above the price makes a new table, and S begins again at 0. If what
+    is missed never falls while a table is kept, and newer mappings are never worse, that costs at most twice as
+    much as the best schedule in hindsight, plus one interval.
 
     The loop calls `observe` for each block of the stream and saves `state`. `decide` alone measures ``X`` once: it
     takes its rows for the examples since the last table, each measured against the others, and sums nothing.
@@ -243,7 +244,7 @@ class PriceUpdate(Trigger):
         self.price = validation.number("price", self.price, minimum=0)
         validation.integer("interval", self.interval, minimum=1)
 
-    def observe(self, current: NDArray[np.float64], snapshot: NDArray[np.float64]) -> None:
+    def observe(self, current: NDArray[np.float64], snapshot: NDArray[np.float64], n_blocks: int = 1) -> None:
         """Add what a block of arriving examples missed.
 
         Parameters
@@ -251,6 +252,8 @@ class PriceUpdate(Trigger):
         current, snapshot
             The information (n,) of each example with the sample as it was before the block, under the current
             mapping and under the one of the table, in bits.
+        n_blocks
+            How many blocks it stands for, where others are not measured.
 
         Examples
         --------
@@ -262,7 +265,8 @@ class PriceUpdate(Trigger):
         mean = float(current.mean())
         self._usual = mean if self._usual is None else (1 - _WEIGHT) * self._usual + _WEIGHT * mean
         self._last = mean, float(snapshot.mean())
-        self.missed = max(0.0, self.missed + _share(float((current - snapshot).sum()), self._usual))
+        difference = n_blocks * float((current - snapshot).sum())
+        self.missed = max(0.0, self.missed + _share(difference, self._usual))
 
     def updated(self) -> None:
         """Begin the sum again: there is a new table."""

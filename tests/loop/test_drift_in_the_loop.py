@@ -119,6 +119,49 @@ def test_a_trigger_that_is_given_is_not_moved():
     assert loop.drift.seen == 2400
 
 
+def long_stream(n=12_000, change=10**6):
+    rows, _ = stream(n, change, seed=3)
+    return rows
+
+
+def test_a_long_stream_without_labels_is_measured_at_fewer_windows(monkeypatch):
+    rows, looks = long_stream(), []
+    observe = mihash.PriceUpdate.observe
+
+    def counted(trigger, current, snapshot, n_blocks=1):
+        looks.append(n_blocks)
+        observe(trigger, current, snapshot, n_blocks)
+
+    monkeypatch.setattr(mihash.PriceUpdate, "observe", counted)
+    loop = make(mihash.online.LSH(12))
+    fed(loop, rows=rows, labels=None, sizes=(len(rows),))
+    assert looks[:49] == [1] * 49
+    assert set(looks[49:]) == {2, 3, 4}
+    assert sum(looks) == pytest.approx(119, abs=3)  # windows that measurements stand for: all but the first
+    assert loop.drift.seen == 11_800  # the watch looks at all since the sample is full
+    looks.clear()
+    fed(make(mihash.online.LSH(12)), rows=rows[:6000], labels=np.zeros(6000, dtype=int), sizes=(6000,))
+    assert set(looks) == {1}
+
+
+@pytest.mark.identity
+@pytest.mark.parametrize("n", [5050, 6150, 7950])
+def test_between_two_measurements_a_state_continues_to_the_same_bits(n):
+    rows = long_stream(9000, change=8000)
+
+    def quick():
+        return make(mihash.online.SketchHash(12), metric="euclidean")
+
+    whole, first, second = quick(), quick(), quick()
+    told = fed(whole, (4000, 5000), None, rows)
+    assert [check.seen for check in alarms(told)] in ([8100], [8200])  # not later than at every window
+    before = fed(first, (n,), None, rows)
+    second.restore(saved.load(saved.dump(first.state())))
+    after = fed(second, (len(rows) - n,), None, rows[n:])
+    assert [check for check, _, _ in before + after] == [check for check, _, _ in told]
+    assert saved.dump(second.state()) == saved.dump(whole.state())
+
+
 def test_what_is_missed_is_measured_before_it_is_learned():
     loop = make(drift=None, triggers=[mihash.PriceUpdate(10**6)])
     fed(loop, (1000,))

@@ -1,19 +1,24 @@
 """What arriving examples say before they are learned: for a trigger that has a price, and for a drift watch.
 
 Both are measured against the sample as it was before the block, so that nothing was learned from what is measured.
+
+A measurement costs the same however long the stream is, and tells less: the mapping moves more slowly. So without
+labels a long stream is measured at fewer windows, and each stands for those after it. The drift watch still looks
+at every window, through the mapping and at the spread of the sample's projections of the last measurement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..drift import DriftWatch, Evidence, anchor_rows, information_evidence, projection_evidence
+from ..drift import DriftWatch, Evidence, Spread, anchor_rows, information_evidence, projection_evidence
 from ..information import arriving_information, own_information
-from ..mapping import HashMapping
+from ..mapping import HashMapping, mapping_from_state
 from ..neighbors import nearest
 from ..reservoir import Reservoir
+from ..state import State
 from ..trigger import Decision, PriceUpdate
 from .decisions import Branch
 from .row_queue import Rows
@@ -23,6 +28,24 @@ Floats = NDArray[np.float64]
 
 NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
 WINDOW = 100  # examples that are looked at together, at least
+_MEASURED_OFTEN = 2500  # examples: of a stream n times as long, one window in n is measured
+_RARELY = 10  # one window in so many at least
+
+
+def windows_each(reservoir: Reservoir) -> int:
+    """Return how many windows one measurement stands for: more in a long stream, all for themselves with labels.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> reservoir, found = mihash.Reservoir(100), []
+    >>> for n in (4900, 100, 5000, 90_000):
+    ...     reservoir.add(np.zeros((n, 1)))
+    ...     found.append(windows_each(reservoir))
+    >>> found
+    [1, 2, 4, 10]
+    """
+    return 1 if reservoir.y is not None else min(_RARELY, max(1, reservoir.age // _MEASURED_OFTEN))
 
 
 class Arrivals:
@@ -50,32 +73,52 @@ class Arrivals:
     def __init__(self, n_mappings: int = 2) -> None:
         self.n_mappings = n_mappings
         self._samples: dict[int, SampleCodes] = {}
+        self._watched: tuple[HashMapping, Spread] | None = None  # what the watch looks through without labels
 
     def observe(
         self,
         reservoir: Reservoir,
-        current: HashMapping,
+        current: Callable[[], HashMapping],
         prices: Sequence[Branch],
         drift: DriftWatch | None,
         rows: Rows,
     ) -> Decision | None:
         """Let triggers that have a price, and a drift watch, look at rows; return an alarm as it is told, or None.
 
-        The drift watch looks once the reservoir is full.
+        ``current`` returns the current mapping. The drift watch looks once the reservoir is full.
         """
+        n_windows = windows_each(reservoir)
+        evidence: Evidence | None = None
+        if reservoir.seen // len(rows.vectors) % n_windows == 0:
+            evidence = self._measure(reservoir, current(), prices, drift, rows, n_windows)
+        elif drift is not None and self._watched is not None:
+            mapping, spread = self._watched
+            evidence = projection_evidence(mapping.project(rows.vectors), spread)
+        alarm = None if drift is None or evidence is None else drift.add(evidence, len(rows.vectors))
+        return (
+            None if alarm is None else Decision(False, alarm.strength, alarm.reason, alarm.arrivals, alarm.sample)
+        )
+
+    def _measure(
+        self,
+        reservoir: Reservoir,
+        current: HashMapping,
+        prices: Sequence[Branch],
+        drift: DriftWatch | None,
+        rows: Rows,
+        n_windows: int,
+    ) -> Evidence | None:
+        """Add to the sums of triggers what rows missed, which stand for so many windows; return their evidence."""
         own: Floats | None = None
         if prices:
             accepted = [current if branch.accepted is None else branch.accepted for branch in prices]
             own, *others = self.information(reservoir, [current, *accepted], rows)
             for branch, information in zip(prices, others, strict=True):
                 assert isinstance(branch.trigger, PriceUpdate)
-                branch.trigger.observe(own, information)
+                branch.trigger.observe(own, information, n_windows)
         if drift is None or len(reservoir) < reservoir.size:
             return None
-        alarm = drift.add(self.evidence(reservoir, current, rows, own), len(rows.vectors))
-        return (
-            None if alarm is None else Decision(False, alarm.strength, alarm.reason, alarm.arrivals, alarm.sample)
-        )
+        return self.evidence(reservoir, current, rows, own)
 
     def information(self, reservoir: Reservoir, mappings: Sequence[HashMapping], rows: Rows) -> list[Floats]:
         """Return the information (n,) of each row with the sample, under each mapping.
@@ -97,11 +140,26 @@ class Arrivals:
         """Return how rows differ from the sample under a mapping; ``information`` is theirs, if it is known."""
         y, sample_y = rows.labels, reservoir.y
         if y is None or sample_y is None:
-            return projection_evidence(mapping.project(rows.vectors), reservoir.projected(mapping))
+            self._watched = mapping, Spread.of(reservoir.projected(mapping))
+            return projection_evidence(mapping.project(rows.vectors), self._watched[1])
         arriving = self.information(reservoir, [mapping], rows)[0] if information is None else information
         anchors = anchor_rows(len(reservoir), reservoir.seen)
         own = own_information(self._codes(reservoir, mapping), sample_y, anchors, mapping.n_bits)
         return information_evidence(arriving, own, y, sample_y)
+
+    def state(self) -> State:
+        """Return what the drift watch looks through between two measurements."""
+        if self._watched is None:
+            return {"watched": None}
+        mapping, spread = self._watched
+        return {"watched": {"mapping": mapping.state(), **spread._asdict()}}
+
+    def restore(self, state: State) -> None:
+        """Continue with what `state` returned."""
+        watched, self._watched = state["watched"], None
+        if watched is not None:
+            spread = Spread(watched["n"], watched["means"], watched["variances"])
+            self._watched = mapping_from_state(watched["mapping"]), spread
 
     def _codes(self, reservoir: Reservoir, mapping: HashMapping) -> NDArray[np.uint8]:
         found = self._samples.pop(id(mapping), None)

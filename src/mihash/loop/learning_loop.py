@@ -246,11 +246,11 @@ class Loop:
         """Let prices and the drift watch look at a window before it is learned; follow the stream at an alarm."""
         if self.drift is None and not self._prices:
             return
-        begin, rows, prices = time.process_time(), self.queue.head(self._window), self._prices
+        begin, rows, find = time.process_time(), self.queue.head(self._window), self._at_edge
         with self._failing():
             if self._observed < at and len(self.reservoir) >= min(FEWEST, self.reservoir.size):
                 with one_thread():
-                    made = self.arrivals.observe(self.reservoir, self._at_edge(), prices, self.drift, rows)
+                    made = self.arrivals.observe(self.reservoir, find, self._prices, self.drift, rows)
                 self._alarm = self._log.alarm(self.n_checks, self._offset + at, made)
         self.observing_s += time.process_time() - begin
         self._observed = at
@@ -422,6 +422,7 @@ class Loop:
             "n_events": self.n_checks,
             "failure": self.failure,
             "watch": None if self.drift is None else self.drift.state(),
+            "arrivals": self.arrivals.state(),
             "price": trigger.state() if isinstance(trigger, PriceUpdate) else None,
             "before": self._offset,
         }
@@ -437,8 +438,9 @@ class Loop:
         self.branches[0].accepted = None if accepted is None else mapping_from_state(accepted)
         self.branches[0].n_checks = state["n_events"]
         self._offset = state.get("before", 0)  # not in checkpoints of mihash 0.1
-        for part, name in ((self.drift, "watch"), (self.branches[0].trigger, "price")):  # not in earlier ones
-            if isinstance(part, DriftWatch | PriceUpdate) and state.get(name) is not None:
+        watched = ((self.drift, "watch"), (self.branches[0].trigger, "price"), (self.arrivals, "arrivals"))
+        for part, name in watched:  # not in earlier ones
+            if isinstance(part, DriftWatch | PriceUpdate | Arrivals) and state.get(name) is not None:
                 part.restore(state[name])
         self.queue = RowQueue()
         for rows in (learning["waiting"], state["early"]):
