@@ -53,7 +53,10 @@ _ANCHORS = 100
 _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
 _SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
-_LATER_BLOCKS, _LATER_BLOCKS_UNLABELLED = 2, 5  # on every so many-th
+_LATER_BLOCKS = 2  # on every so many-th
+_OFTEN = 5000  # examples; without labels, steps are taken on every n-th block of a stream n times as long,
+_RARELY = 20  # and on one in so many at least
+_DRAWN = 1000  # without labels, examples of the sample that a step looks at
 _MOST_CLASSES = 512
 _KERNEL_RIDGE = 0.1  # of the basis on a kernel map, whose spectrum falls faster, in units of that on the features
 _TINY = 1e-12
@@ -274,9 +277,10 @@ class MomentHash(OnlineLearner):
 
     def _takes_steps(self) -> bool:
         """Tell whether to take information steps on this block; on fewer ones when little is left to learn."""
+        if not self._labelled:
+            return self._blocks % min(_RARELY, max(1, self._since // _OFTEN)) == 0
         n_classes = 0 if self._moments is None else self._moments.n_classes
-        every = _LATER_BLOCKS if self._labelled else _LATER_BLOCKS_UNLABELLED
-        return self._since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or self._blocks % every == 0
+        return self._since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or self._blocks % _LATER_BLOCKS == 0
 
     def _every(self) -> int:
         """Return how many examples pass until the next refresh: a share of those in the moments."""
@@ -347,7 +351,7 @@ class MomentHash(OnlineLearner):
         """Yield for each step that is taken on a block the rows that it looks at."""
         assert self._moments is not None
         if not self._labelled:
-            yield block, StepRows(reservoir.X, None)
+            yield from from_sample(block, reservoir, 1, _DRAWN, self.seed)
             return
         shares = self._moments.counts / self._moments.n
         n_others = int(np.clip(15 / max(float((shares * shares).sum()), 1e-4), *_DRAWS))
