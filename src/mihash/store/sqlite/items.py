@@ -18,7 +18,7 @@ from ..keys import Key
 from ..metadata import encode_metadata
 from ..window import Ages, Window
 from .schema import check_structure
-from .seals import value_check
+from .seals import value_check, value_checks
 
 
 class EncodedMetadata(str):
@@ -50,10 +50,8 @@ def insert_items(
     metadata: Sequence[str | None] | None,
 ) -> None:
     """Store keys and metadata inside a transaction; a key that is stored already raises `DuplicateKey`."""
-    rows = [
-        (number, key, text, _seal(number, key, text))
-        for number, key, text in zip(ids.tolist(), keys, metadata or [None] * len(ids), strict=True)
-    ]
+    numbers = ids.tolist()
+    rows = zip(numbers, keys, metadata or [None] * len(ids), _seals(numbers, keys, metadata), strict=True)
     try:
         connection.executemany("INSERT INTO item (id, key, metadata, seal) VALUES (?, ?, ?, ?)", rows)
     except sqlite3.IntegrityError as error:
@@ -255,6 +253,15 @@ def _unsealed_key(number: int, key: Key, seal: int) -> Key:
 def _seal(number: int, key: Key, text: str | None) -> int:
     both = (value_check(number, key) << 32) | value_check(number, text)
     return both - (1 << 64) if both >= 1 << 63 else both
+
+
+def _seals(ids: Sequence[int], keys: Sequence[Key], metadata: Sequence[str | None] | None) -> list[int]:
+    """Return what `_seal` does for each row."""
+    first = value_checks(ids, keys)
+    second = value_checks(ids, [None] * len(ids) if metadata is None else metadata)
+    both = (np.array(first, dtype=np.uint64) << np.uint64(32)) | np.array(second, dtype=np.uint64)
+    seals: list[int] = both.view(np.int64).tolist()
+    return seals
 
 
 def read_ages(connection: sqlite3.Connection, window: Window) -> Ages:

@@ -29,6 +29,21 @@ def value_check(name: object, value: object) -> int:
     return zlib.crc32(f"{name} {type(value).__name__} {value}".encode())
 
 
+def value_checks(names: Iterable[object], values: Iterable[object]) -> list[int]:
+    """Return `value_check` of each value.
+
+    Examples
+    --------
+    >>> value_checks([7, 8], [5, None]) == [value_check(7, 5), value_check(8, None)]
+    True
+    """
+    check = zlib.crc32
+    return [
+        check(f"{name} {value.__class__.__name__} {value}".encode())
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
 def seal_rows(connection: sqlite3.Connection, relation: str, numbers: Iterable[int]) -> None:
     """Seal rows as they are now, inside the transaction that has changed them."""
     query = f"SELECT {SEALED[relation]} FROM {relation} WHERE number = ?"

@@ -9,7 +9,6 @@ Files of format 1 have segments of up to 4,096 rows, of which single rows are re
 """
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,8 @@ from ...errors import CorruptStore, InvalidInput
 from ...validation import missing_rows
 from .checksum import row_checks
 from .database import PAGE_BYTES, Database
+from .segment_heads import HEADS, damaged, has_head_index, head_of, ids_of, unpacked_ids
+from .single_rows import SingleRows
 
 SEGMENT_ROWS = 4096
 SCAN_ROWS = 2048
@@ -30,17 +31,8 @@ SCAN_BYTES = 64 << 20
 _CHAIN_BYTES = 48 << 10  # of a segment of wide rows, which is a chain of pages
 _ROW_EXTRA, _SEGMENT_EXTRA = 16, 160  # bytes of a row's checksum and label, and of all that a segment has once
 _FEWEST = 4  # rows in a segment of one page: with fewer, a good part of the page could be empty
-_SMALL = 128 << 10  # bytes of a segment that SQLite may load as a whole for one row
 _COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
-_HEADS = "SELECT first, last, n, ids, head FROM segment{} ORDER BY first"
-_ROWS = (
-    "SELECT segment.first, "
-    "iif(ids IS NULL AND length(vectors) <= ?2, substr(vectors, (each.value - first) * ?3 + 1, ?3), NULL), "
-    "iif(ids IS NULL, substr(checks, (each.value - first) * 8 + 1, 8), NULL) "
-    "FROM json_each(?1) AS each "
-    "LEFT JOIN segment ON first = (SELECT max(first) FROM segment WHERE first <= each.value)"
-)
 
 LabelKind = tuple[str, int]
 
@@ -111,6 +103,7 @@ class Segments:
     def __init__(self, database: Database, dtype: str) -> None:
         self._database = database
         self._dtype = np.dtype(dtype).newbyteorder("<")
+        self._single = SingleRows(database, self._dtype)
 
     def cast(self, X: NDArray[np.float32]) -> NDArray[Any]:
         """Return vectors as they are stored, or raise where they do not fit."""
@@ -154,46 +147,7 @@ class Segments:
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
         """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
-        if not len(ids):
-            return np.empty((0, n_features), dtype=np.float32)
-        is_sorted = bool((ids[1:] >= ids[:-1]).all())
-        wanted = ids if is_sorted else np.sort(ids)
-        stride = n_features * self._dtype.itemsize
-        with self._database.read() as connection:
-            found = connection.execute(_ROWS, (json.dumps(wanted.tolist()), _SMALL, stride)).fetchall()
-            whole = [(len(row[1] or b""), len(row[2] or b"")) == (stride, 8) for row in found]
-            if not all(whole):
-                for place in np.flatnonzero(~np.array(whole)).tolist():
-                    row = self._row(connection, found[place][0], int(wanted[place]), stride)
-                    if row is None:
-                        return None
-                    found[place] = (0, *row)
-            vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)
-            checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")
-        if len(checks) != len(wanted) or not (row_checks(vectors, wanted) == checks).all():
-            raise CorruptStore(_damaged(int(wanted[0])))
-        if not is_sorted:
-            vectors = vectors[np.argsort(np.argsort(ids, kind="stable"), kind="stable")]
-        return vectors.astype(np.float32, copy=False)
-
-    def _row(
-        self, connection: sqlite3.Connection, first: int | None, row: int, stride: int
-    ) -> tuple[bytes, bytes] | None:
-        """Return vector and checksum of a row of a segment that is large or has gaps; None if it is not there."""
-        if first is None:
-            return None
-        head = connection.execute(f"{_HEADS.format(' WHERE first = ?')}", (first,)).fetchone()
-        ids = _ids_of(*head)
-        place = int(np.searchsorted(ids, row))
-        if place == len(ids) or ids[place] != row:
-            return None
-        with (
-            connection.blobopen("segment", "vectors", first, readonly=True) as blob,
-            connection.blobopen("segment", "checks", first, readonly=True) as seals,
-        ):
-            if len(blob) != len(ids) * stride or len(seals) != 8 * len(ids):
-                raise CorruptStore(_damaged(first))
-            return _read(blob, place, stride), _read(seals, place, 8)
+        return self._single.fetch(ids, n_features)
 
     def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
         """Return the labels of stored rows (sorted), None for those that have none."""
@@ -206,14 +160,14 @@ class Segments:
             while len(found) < len(ids):
                 row = int(ids[len(found)])
                 first, last, n, packed, head, blob, digest, checks = connection.execute(query, (row,)).fetchone()
-                stored = _ids_of(first, last, n, packed, head)
+                stored = ids_of(first, last, n, packed, head)
                 if digest != _digest(head, blob, checks):
-                    raise CorruptStore(_damaged(first))
+                    raise CorruptStore(damaged(first))
                 labels = None if blob is None else _labels(blob, n, kind)
                 mine = ids[len(found) : int(np.searchsorted(ids, last, side="right"))]
                 places = np.searchsorted(stored, mine)
                 if not len(mine) or (places >= n).any() or (stored[places] != mine).any():
-                    raise CorruptStore(_damaged(first))
+                    raise CorruptStore(damaged(first))
                 found += [None] * len(mine) if labels is None else _known(labels[places])
         return found
 
@@ -229,8 +183,8 @@ class Segments:
         with self._database.read() as connection:
             for first, newest, n, packed, head, blob, digest, checks in connection.execute(query, (last, last)):
                 if digest != _digest(head, blob, checks):
-                    raise CorruptStore(_damaged(first))
-                ids.append(_ids_of(first, newest, n, packed, head))
+                    raise CorruptStore(damaged(first))
+                ids.append(ids_of(first, newest, n, packed, head))
                 labels.append(_labels(blob, n, kind))
         found, known = np.concatenate(ids), np.concatenate(labels)
         kept = (found > last) & ~missing_rows(known)
@@ -280,9 +234,9 @@ class Segments:
 
     def ids(self, connection: sqlite3.Connection) -> NDArray[np.int64]:
         """Return the sequence numbers of all rows."""
-        indexed = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'segment_head'").fetchone()
-        query = _HEADS.format(" INDEXED BY segment_head" if indexed else "")  # the table itself has the vectors
-        parts = [_ids_of(*row) for row in connection.execute(query)]
+        indexed = " INDEXED BY segment_head" if has_head_index(connection) else ""  # the table has the vectors
+        query = HEADS.format(indexed)
+        parts = [ids_of(*row) for row in connection.execute(query)]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def each(self, kind: LabelKind | None, n_features: int) -> Iterator[Segment | CorruptStore]:
@@ -346,16 +300,16 @@ class Segments:
         try:
             return self._decoded(rows, kind, n_features)
         except (TypeError, ValueError, IndexError, OverflowError) as error:  # a value of another type, or length
-            raise CorruptStore(_damaged(rows[0][0])) from error
+            raise CorruptStore(damaged(rows[0][0])) from error
 
     def _decoded(self, rows: list[tuple[Any, ...]], kind: LabelKind | None, n_features: int) -> Segment:
         """Decode rows: the checksum of a row covers its number and vector, the digest of a segment its labels."""
         stride = n_features * self._dtype.itemsize
         for first, _, n, packed, head, labels, digest, checks, blob in rows:
             if len(blob) != n * stride or len(checks) != 8 * n or (packed is not None and len(packed) != 8 * n):
-                raise CorruptStore(_damaged(first))
+                raise CorruptStore(damaged(first))
             if kind is not None and digest != _digest(head, labels, checks):
-                raise CorruptStore(_damaged(first))
+                raise CorruptStore(damaged(first))
         ids = _ids_in(rows)
         checks = b"".join([row[7] for row in rows])
         vectors = np.frombuffer(b"".join([row[8] for row in rows]), dtype=self._dtype).reshape(
@@ -364,7 +318,7 @@ class Segments:
         wrong = row_checks(vectors, ids) != np.frombuffer(checks, dtype="<u8")
         if wrong.any():
             place = np.searchsorted([row[0] for row in rows], ids[np.flatnonzero(wrong)[0]], side="right") - 1
-            raise CorruptStore(_damaged(rows[max(place, 0)][0]))
+            raise CorruptStore(damaged(rows[max(place, 0)][0]))
         if kind is None or rows[0][5] is None:
             return Segment(ids, vectors, None)
         return Segment(ids, vectors, np.concatenate([_labels(row[5], row[2], kind) for row in rows]))
@@ -377,11 +331,11 @@ def _ids_in(rows: list[tuple[Any, ...]]) -> NDArray[np.int64]:
     if last - first + 1 == sum(sizes):
         ids = np.arange(first, last + 1)
     else:
-        ids = np.concatenate([_ids(row[0], row[2], row[3]) for row in rows])
+        ids = np.concatenate([unpacked_ids(row[0], row[2], row[3]) for row in rows])
     ends = np.cumsum(sizes)
     begins = ids[ends - sizes] == [row[0] for row in rows]
     if not (begins.all() and (ids[ends - 1] == [row[1] for row in rows]).all() and (np.diff(ids) > 0).all()):
-        raise CorruptStore(_damaged(first))
+        raise CorruptStore(damaged(first))
     return ids
 
 
@@ -410,7 +364,7 @@ def _insert(connection: sqlite3.Connection, segment: Segment) -> None:
     if segment.labels is not None:
         labels = np.ascontiguousarray(segment.labels).astype(segment.labels.dtype.newbyteorder("<")).tobytes()
     checks = row_checks(segment.vectors, segment.ids).astype("<u8").tobytes()
-    head = _head(first, last, n, packed)
+    head = head_of(first, last, n, packed)
     blob = np.ascontiguousarray(segment.vectors).data.cast("B")
     connection.execute(
         f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -418,29 +372,11 @@ def _insert(connection: sqlite3.Connection, segment: Segment) -> None:
     )
 
 
-def _head(first: int, last: int, n: int, packed: bytes | None) -> bytes:
-    header = f"{first} {last} {n} {packed is None}".encode()
-    return hashlib.blake2b(header + (packed or b""), digest_size=16).digest()
-
-
 def _digest(head: bytes, labels: bytes | None, checks: bytes) -> bytes:
     digest = hashlib.blake2b(head + str(labels is None).encode(), digest_size=16)
     digest.update(labels or b"")
     digest.update(checks)
     return digest.digest()
-
-
-def _ids_of(first: int, last: int, n: int, packed: bytes | None, head: bytes) -> NDArray[np.int64]:
-    """Return the ids of a segment's rows, or raise where its header is damaged."""
-    if head != _head(first, last, n, packed):
-        raise CorruptStore(_damaged(first))
-    return _ids(first, n, packed)
-
-
-def _ids(first: int, n: int, packed: bytes | None) -> NDArray[np.int64]:
-    if packed is None:
-        return np.arange(first, first + n)
-    return np.frombuffer(packed, dtype="<i8").astype(np.int64)
 
 
 def _labels(blob: bytes, n: int, kind: LabelKind) -> NDArray[Any]:
@@ -453,12 +389,3 @@ def _known(labels: NDArray[Any]) -> list[Any]:
     """Return labels as a list, None for those that are missing."""
     missing = missing_rows(labels).tolist()
     return [None if gone else label for label, gone in zip(labels, missing, strict=True)]
-
-
-def _read(blob: sqlite3.Blob, row: int, n_bytes: int) -> bytes:
-    blob.seek(row * n_bytes)
-    return blob.read(n_bytes)
-
-
-def _damaged(first: int) -> str:
-    return f"Stored vectors near row {first} are damaged: their checksum is wrong. Use a backup."
