@@ -19,6 +19,7 @@ NAMES = (
     "learners",
     "losses",
     "index",
+    "ingest",
     "search",
     "filtered",
     "peers",

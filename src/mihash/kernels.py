@@ -54,27 +54,37 @@ def one_thread() -> Iterator[None]:
     Several threads may be inside at a time; the last one to leave restores the number from before. SciPy has its
     own BLAS, which is limited from the first ``with`` after it was loaded, also inside another.
     """
-    me = threading.get_ident()
+    me, scipy_too = threading.get_ident(), "scipy.linalg" in sys.modules
     with _OneThread.lock:
-        for library in _blas("scipy.linalg" in sys.modules):
-            owner = me if _is_per_thread(library) else 0
-            _OneThread.before.setdefault((library.filepath, owner), (library, library.num_threads))
-            _setter(library)(1)
+        if not _OneThread.depth[me] or _OneThread.limited.get(me) != scipy_too:  # else all of them are limited
+            for library in _blas(scipy_too):
+                owner = me if _is_per_thread(library) else 0
+                _OneThread.before.setdefault((library.filepath, owner), (library, library.num_threads))
+                _setter(library)(1)
+            _OneThread.limited[me] = scipy_too
         _OneThread.depth[me] += 1
     try:
         yield
     finally:
         with _OneThread.lock:
-            _OneThread.depth -= Counter([me])  # a count of 0 is dropped
-            for (path, owner), (library, n_threads) in list(_OneThread.before.items()):
-                if (owner or me) not in _OneThread.depth and (owner or not _OneThread.depth):
-                    _setter(library)(n_threads)
-                    del _OneThread.before[path, owner]
+            _OneThread.depth[me] -= 1
+            if not _OneThread.depth[me]:
+                del _OneThread.depth[me], _OneThread.limited[me]
+                _restore(me)
+
+
+def _restore(me: int) -> None:
+    """Give libraries the number of threads from before, as this thread leaves; the lock is held."""
+    for (path, owner), (library, n_threads) in list(_OneThread.before.items()):
+        if (owner or me) not in _OneThread.depth and (owner or not _OneThread.depth):
+            _setter(library)(n_threads)
+            del _OneThread.before[path, owner]
 
 
 class _OneThread:
     lock = threading.Lock()
     depth: ClassVar[Counter[int]] = Counter()  # how many times each thread has entered
+    limited: ClassVar[dict[int, bool]] = {}  # the threads inside, and whether SciPy was loaded when they entered
     before: ClassVar[dict[tuple[str, int], tuple[Any, int]]] = {}
 
 

@@ -181,9 +181,12 @@ def nearest(X: Rows, X_base: Rows, k: int) -> Flags:
     for start in range(0, len(X), _CHUNK_ROWS):
         block = squared_distances(X[start : start + _CHUNK_ROWS], X_base)
         limit = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
-        closer, level = block < limit, block == limit
-        room = k - closer.sum(axis=1, keepdims=True)
-        near[start : start + _CHUNK_ROWS] = closer | (level & (level.cumsum(axis=1) <= room))
+        found = block <= limit
+        if np.count_nonzero(found) > k * len(found):  # equal distances at a limit
+            closer, level = block < limit, block == limit
+            room = k - closer.sum(axis=1, keepdims=True)
+            found = closer | (level & (level.cumsum(axis=1) <= room))
+        near[start : start + _CHUNK_ROWS] = found
     return near
 
 
@@ -194,7 +197,11 @@ def squared_distances(X: Rows, X_other: Rows) -> Rows:
     """
     centre = X_other.mean(axis=0, dtype=np.float64).astype(np.float32)
     A, B = X - centre, X_other - centre
-    lengths = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B)
-    squares: Rows = lengths - 2 * (A @ B.T)
-    squares[squares < _ROUNDING * lengths] = 0
+    own, others = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    A *= -2
+    squares: Rows = A @ B.T
+    squares += others
+    squares += own[:, None]
+    if len(own) and len(others) and squares.min() < _ROUNDING * (own.max() + others.max()):
+        squares[squares < _ROUNDING * (own[:, None] + others)] = 0
     return squares

@@ -69,22 +69,28 @@ def to_unit_length(X: Matrix) -> Matrix:
 
 @jit
 def _product(X, W, out):  # type: ignore[no-untyped-def]
-    """Add X @ W to ``out``: two rows at a time and four features in one pass over the outputs."""
+    """Add X @ W to ``out``: four rows at a time and four features in one pass over the outputs."""
     n, d = X.shape
     b = W.shape[1]
-    for i in range(0, n - 1, 2):
-        first, second = out[i], out[i + 1]
-        x, z = X[i], X[i + 1]
+    for i in range(0, n - n % 4, 4):
+        o, p, q, r = out[i], out[i + 1], out[i + 2], out[i + 3]
         for k in range(0, d - 3, 4):
             u, v, w, t = W[k], W[k + 1], W[k + 2], W[k + 3]
+            x, y, z, s = X[i, k : k + 4], X[i + 1, k : k + 4], X[i + 2, k : k + 4], X[i + 3, k : k + 4]
+            x0, x1, x2, x3 = x[0], x[1], x[2], x[3]
+            y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+            z0, z1, z2, z3 = z[0], z[1], z[2], z[3]
+            s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
             for j in range(b):
-                first[j] = (((first[j] + x[k] * u[j]) + x[k + 1] * v[j]) + x[k + 2] * w[j]) + x[k + 3] * t[j]
-                second[j] = (((second[j] + z[k] * u[j]) + z[k + 1] * v[j]) + z[k + 2] * w[j]) + z[k + 3] * t[j]
-        for k in range(d - d % 4, d):
-            for j in range(b):
-                first[j] += x[k] * W[k, j]
-                second[j] += z[k] * W[k, j]
-    for i in range(n - n % 2, n):
+                o[j] = (((o[j] + x0 * u[j]) + x1 * v[j]) + x2 * w[j]) + x3 * t[j]
+                p[j] = (((p[j] + y0 * u[j]) + y1 * v[j]) + y2 * w[j]) + y3 * t[j]
+                q[j] = (((q[j] + z0 * u[j]) + z1 * v[j]) + z2 * w[j]) + z3 * t[j]
+                r[j] = (((r[j] + s0 * u[j]) + s1 * v[j]) + s2 * w[j]) + s3 * t[j]
+        for row in range(i, i + 4):
+            for k in range(d - d % 4, d):
+                for j in range(b):
+                    out[row, j] += X[row, k] * W[k, j]
+    for i in range(n - n % 4, n):
         for k in range(d):
             for j in range(b):
                 out[i, j] += X[i, k] * W[k, j]
