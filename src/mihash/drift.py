@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import isnan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ class Spread(NamedTuple):
     variances: Floats
 
     @classmethod
-    def of(cls, projections: NDArray[np.floating[Any]]) -> "Spread":
+    def of(cls, projections: NDArray[np.floating[Any]]) -> Self:
         """Return where projections (n, b) lie.
 
         Examples
