@@ -28,7 +28,8 @@ def test_codes_are_ranked_by_the_estimate_and_come_back_as_they_were(tmp_path):
     margins, codes = edition.mapping.margins(Q), edition.mapping.encode(X)
     for query, own, keys, distances in zip(Q, margins, hits.keys, hits.distances, strict=True):
         bits = np.unpackbits(codes ^ edition.mapping.encode(query), axis=1, bitorder="little", count=40)
-        found = estimates((bits * own).sum(axis=1)[None].astype("f4"), own[None], edition.factors[None], 12)[0]
+        sums, rows = (bits * own).sum(axis=1)[None].astype("f4"), np.arange(len(codes))[None]
+        found = estimates(sums, own[None], edition.factors, rows, 12)[0]
         assert distances == pytest.approx(np.sort(found)[:20], rel=1e-4, abs=1e-5)
         assert found[keys] == pytest.approx(distances, rel=1e-4, abs=1e-5)
     index.delete([3, 700])

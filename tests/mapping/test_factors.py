@@ -50,7 +50,7 @@ def test_estimates_are_near_the_distances_of_the_projections():
     margins, signs = mapping.margins(q), np.sign(X @ W) != np.sign(q @ W)
     sums = (margins * signs).sum(axis=1)[None].astype(np.float32)
     factors = factors_of(mapping.margins(X), d)
-    found = estimates(sums, margins, factors[None], d)[0]
+    found = estimates(sums, margins, factors, np.arange(len(factors))[None], d)[0]
     f = LENGTHS[factors[:, 1]] / math.sqrt(d)
     plain = []
     for i, square in enumerate(SQUARES[factors[:, 0]]):
@@ -69,7 +69,7 @@ def test_nothing_is_much_nearer_than_the_item_itself():
     factors = factors_of(margins, 4)
     for i in range(20):
         sums = (margins[i] * (codes != codes[i])).sum(axis=1)[None].astype(np.float32)
-        found = estimates(sums, margins[i : i + 1], factors[None], 4)[0]
+        found = estimates(sums, margins[i : i + 1], factors, np.arange(len(factors))[None], 4)[0]
         assert found[i] < found.min() + 0.1 * (margins[i] ** 2).sum()
 
 

@@ -162,3 +162,18 @@ def test_threads_work_after_a_fork():
         os.kill(child, signal.SIGKILL)
     assert done == child
     assert status == 0
+
+
+def test_a_guess_that_is_too_low_is_made_good():
+    """The codes that are sampled for the first threshold are the query itself; all others are far."""
+    n, k = 40_000, 1500
+    codes = np.random.default_rng(3).integers(0, 256, (n, 8), dtype=np.uint8)
+    codes[:: n // 2048] = 0
+    query = np.zeros((1, 8), dtype=np.uint8)
+    n_zeros = len(codes[:: n // 2048])
+    for wanted in (k, n_zeros + 200):
+        ids, distances = nearest(as_columns(query), as_columns(codes), wanted)
+        expected = np.unpackbits(codes, axis=1).sum(axis=1)
+        order = np.lexsort((np.arange(n), expected))[:wanted]
+        assert np.array_equal(ids[0], order)
+        assert np.array_equal(distances[0], expected[order])

@@ -59,7 +59,11 @@ def _middles(scale: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def estimates(
-    sums: NDArray[np.float32], margins: Matrix, factors: NDArray[np.uint8], n_features: int
+    sums: NDArray[np.float32],
+    margins: Matrix,
+    factors: NDArray[np.uint8],
+    rows: NDArray[np.int64],
+    n_features: int,
 ) -> NDArray[np.float32]:
     """Return |y|^2 - 2 f (|q|_1 - 2 m) for queries and their candidates (n_queries, n).
 
@@ -72,20 +76,36 @@ def estimates(
     margins
         Of the queries (n_queries, b).
     factors
-        The two bytes of each candidate (n_queries, n, 2).
+        The two bytes of each item (n_items, 2).
+    rows
+        Which items are the candidates of each query (n_queries, n).
     n_features
         The dimension of the vectors.
+
+    Examples
+    --------
+    >>> factors, margins = np.array([[170, 170]], dtype=np.uint8), np.ones((1, 4), dtype=np.float32)
+    >>> estimates(np.float32([[0.0, 1.0]]), margins, factors, np.array([[0, 0]]), 4).round(2)
+    array([[-3., -1.]], dtype=float32)
     """
     n_bits = margins.shape[1]
     excess = _excess(n_bits, n_features)
     wide = margins.astype(np.float64)
     sizes = np.add.accumulate(wide, axis=1)[:, -1:]  # in the order of the bits
     norms = np.sqrt(np.add.accumulate(wide * wide, axis=1)[:, -1:])
-    lengths = ((excess / n_bits) ** 0.5 * LENGTHS)[factors[..., 1]]
-    squares = (excess * SQUARES)[factors[..., 0]]
-    products = np.minimum(lengths * (sizes - 2.0 * sums), norms * np.sqrt(squares))
-    found: NDArray[np.float32] = (squares - 2 * products).astype(np.float32)
-    return found
+    out = np.empty(sums.shape, dtype=np.float32)
+    lengths, squares = (excess / n_bits) ** 0.5 * LENGTHS, excess * SQUARES
+    _estimates(sums, rows, factors, sizes[:, 0], norms[:, 0], lengths, squares, np.sqrt(squares), out)
+    return out
+
+
+@jit
+def _estimates(sums, rows, factors, sizes, norms, lengths, squares, roots, out):  # type: ignore[no-untyped-def]
+    for q in range(len(sums)):
+        for i in range(sums.shape[1]):
+            square, length = factors[rows[q, i], 0], factors[rows[q, i], 1]
+            product = min(lengths[length] * (sizes[q] - 2.0 * np.float64(sums[q, i])), norms[q] * roots[square])
+            out[q, i] = np.float32(squares[square] - 2.0 * product)
 
 
 @jit

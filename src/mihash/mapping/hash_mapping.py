@@ -67,6 +67,10 @@ class HashMapping(ABC):
         """
         raise InvalidInput(f"A mapping of kind {self.kind!r} has no hyperplanes, so it has no margins.")
 
+    def without_blas(self, n: int) -> bool:  # noqa: ARG002 -- for those that can
+        """Tell whether `signs` of n rows does not call BLAS, whose threads would have to be limited."""
+        return False
+
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the packed codes of float32 vectors; ``projections`` are the result of `project`, if known."""
         values = self.project(X) if projections is None else projections
@@ -88,6 +92,8 @@ class HashMapping(ABC):
     def encode_rows(self, X: Matrix, check: bool = False) -> NDArray[np.uint8]:
         """Return the codes of float32 vectors of the right width, in chunks that fit into the cache."""
         codes = np.empty((len(X), -(-self.n_bits // 8)), dtype=np.uint8)
+        if self.without_blas(len(X)) and not check:
+            return self.signs(X)
         rows = max(64, _CHUNK_BYTES // (4 * self.n_features))
         # One thread is faster for products of this size; the codes do not depend on it.
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):

@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .ordered_sums import Matrix
-from .signs import LinearSigns
+from .signs import LinearSigns, without_blas
 
 _MOST = 1e30  # a margin; the sum of 4,096 of them is still a number of float32
 
@@ -61,6 +61,10 @@ class LinearMapping(HashMapping):
         projections += self.offset
         return projections
 
+    def without_blas(self, n: int) -> bool:
+        """Tell whether n rows are so few that their products are summed here."""
+        return without_blas(n, self.n_features)
+
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the codes: certified signs, which depend on the vector and the mapping alone."""
         return self._signs.encode(X, projections)
@@ -84,10 +88,11 @@ class LinearMapping(HashMapping):
             values += self.offset
             np.abs(values, out=values)
             values *= self._per_length
-        # A vector of huge numbers overflows: such a bit counts for nothing, or for the most there is.
-        np.nan_to_num(values, copy=False, nan=0.0, posinf=_MOST)
-        limited: Matrix = np.minimum(values, np.float32(_MOST), out=values)
-        return limited
+        if not values.max(initial=0.0) < _MOST:  # nor is NaN
+            # A vector of huge numbers overflows: such a bit counts for nothing, or for the most there is.
+            np.nan_to_num(values, copy=False, nan=0.0, posinf=_MOST)
+            np.minimum(values, np.float32(_MOST), out=values)
+        return values
 
     @cached_property
     def _per_length(self) -> Matrix:

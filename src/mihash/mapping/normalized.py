@@ -14,7 +14,7 @@ from . import ordered_sums as sums
 from .hash_mapping import HashMapping, frozen
 from .linear import LinearMapping
 from .ordered_sums import Matrix
-from .signs import LinearSigns
+from .signs import LinearSigns, without_blas
 
 _FAR = 30.0  # a mean farther away, in units of the spread, is subtracted first: folding it would lose digits
 
@@ -76,6 +76,10 @@ class NormalizedMapping(HashMapping):
         if not self.unit:
             return self._folded.project(X)
         return self._folded.project(sums.to_unit_length(X))
+
+    def without_blas(self, n: int) -> bool:
+        """Tell whether n rows are so few that their products are summed here; only for linear mappings."""
+        return self._folded is not None and without_blas(n, self.n_features)
 
     def signs(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
         """Return the codes; for a linear mapping, certified signs of the features as they are."""

@@ -13,12 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, jit_reordering
-from .ordered_sums import Matrix
+from .ordered_sums import Matrix, product
 
+FEW_ROWS = 4  # which are multiplied without BLAS: to limit its threads would take longer
 _SLICE = 1024  # features of one product: gamma grows with their number, and so does what is summed again
 _UNIT_32, _UNIT_64 = 2.0**-24, 2.0**-53
 _SMALLEST = 2.0**-126  # products below it lose digits, or all of them on processors that flush them to 0
 _SAFE = 1.01  # for the rounding of the bounds themselves
+
+
+def without_blas(n: int, n_features: int) -> bool:
+    """Tell whether the signs of n rows of so many features are found without BLAS."""
+    return n <= FEW_ROWS and n_features <= _SLICE
 
 
 class LinearSigns:
@@ -73,7 +79,7 @@ class LinearSigns:
         """Return X W as BLAS gives it, overflows too; slices of many features are added in float64."""
         d = len(self._weights)
         if d <= _SLICE:
-            return X @ self._weights
+            return product(X, self._weights) if len(X) <= FEW_ROWS else X @ self._weights
         total = np.zeros((len(X), len(self._offset)))
         for start in range(0, d, _SLICE):
             part = slice(start, start + _SLICE)

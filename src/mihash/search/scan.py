@@ -22,6 +22,9 @@ _FEW = 16  # a share of the codes below which a threshold soon passes over most 
 _BLOCK_BYTES = 16_384
 _SPARSE = 6  # up to this many codes of 64 are faster one by one
 _SLACK = 1024
+_GUESSED = 256  # neighbours from which on the first threshold is guessed: else many codes are found in vain
+_SAMPLED = 2048  # codes for that
+_CAUTION = 1.5
 
 
 def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = None, n_threads: int = 1) -> Found:
@@ -55,10 +58,20 @@ def nearest(queries: Columns, columns: Columns, k: int, live: Bitmap | None = No
     distances = np.empty((len(queries), k), dtype=np.int32)
     if k:
         words, rows, alive = contiguous(columns), np.ascontiguousarray(queries), EVERY if live is None else live
-        kernel = _few if k * _FEW <= n else _many
+        n_levels = 8 * columns.itemsize * columns.shape[1] + 1
+        is_few = k * _FEW <= n
+        guesses = is_few and live is None and k >= _GUESSED
 
         def answer(tile: slice) -> None:
-            kernel(rows[tile], words, alive, ids[tile], distances[tile])
+            if not is_few:
+                _many(rows[tile], words, alive, ids[tile], distances[tile])
+                return
+            limits = np.full(len(rows[tile]), n_levels, dtype=np.int64)
+            if guesses:
+                _guess(rows[tile], words, k, limits)
+            if not _few(rows[tile], words, alive, limits, ids[tile], distances[tile]):  # a guess was too low
+                limits[:] = n_levels
+                _few(rows[tile], words, alive, limits, ids[tile], distances[tile])
 
         in_threads(answer, tiles(len(queries), n_threads), n_threads)
     return ids, distances
@@ -106,13 +119,34 @@ def _in_parts(queries: Columns, columns: Columns, k: int, live: Bitmap | None, n
 
 
 @jit
+def _guess(queries: Queries, columns: Contiguous, k: int, limits: NDArray[np.int64]) -> None:
+    """Lower the limit of each query to a distance that is most likely above that of its k-th nearest code."""
+    n = len(columns[0])
+    stride = max(n // _SAMPLED, 1)
+    wanted = _CAUTION * k / stride + 8
+    for q in range(len(queries)):
+        counts = np.zeros(limits[q] + 1, dtype=np.int64)
+        for j in range(0, n, stride):
+            counts[distance(columns, queries, q, j)] += 1
+        found, level = 0, 0
+        while level < limits[q]:
+            found += counts[level]
+            level += 1
+            if found >= wanted:
+                break
+        limits[q] = level
+
+
+@jit
 def _few(
     queries: Queries,
     columns: Contiguous,
     live: Bitmap,
+    limits: NDArray[np.int64],
     ids: NDArray[np.int64],
     distances: NDArray[np.int32],
-) -> None:
+) -> bool:
+    """Find the k nearest codes of those below a limit; return False where there are fewer for some query."""
     n, (n_queries, k), filtered = len(columns[0]), ids.shape, len(live) > 0
     n_bits = 8 * columns[0].itemsize * len(columns)
     block_codes = max(_BLOCK_BYTES * 8 // n_bits // LANES, 1) * LANES
@@ -121,7 +155,7 @@ def _few(
     found_at = np.empty((n_queries, 2 * k + _SLACK), dtype=np.int64)
     n_found = np.zeros(n_queries, dtype=np.int64)
     n_within = np.zeros(n_queries, dtype=np.int64)
-    thresholds = np.full(n_queries, n_bits + 1, dtype=np.int64)
+    thresholds = limits.copy()
     counts = np.zeros((n_queries, n_bits + 2), dtype=np.int64)
     for block in range(0, n, block_codes):
         for q in range(n_queries):
@@ -147,6 +181,8 @@ def _few(
                         n_within[q] -= counts[q, thresholds[q]]
                         thresholds[q] -= 1
     for q in range(n_queries):
+        if n_within[q] < k:
+            return False
         place = np.cumsum(counts[q]) - counts[q]
         for i in range(n_found[q]):
             level = found_at[q, i]
@@ -154,6 +190,7 @@ def _few(
             place[level] += 1
             if at < k and level <= thresholds[q]:
                 ids[q, at], distances[q, at] = found[q, i], level
+    return True
 
 
 @jit

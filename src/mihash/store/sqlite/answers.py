@@ -93,7 +93,7 @@ class Answers:
         margins = edition.mapping.margins(question.queries)
         sums = margin_sums(queries, edition.columns, rows, margins, question.n_threads)
         if with_factors:
-            sums = estimates(sums, margins, edition.factors[rows], edition.mapping.n_features)
+            sums = estimates(sums, margins, edition.factors, rows, edition.mapping.n_features)
         return Reached(found, list(sums), k)
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
