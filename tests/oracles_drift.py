@@ -17,12 +17,13 @@ def information(code, label, codes, labels):
     return total
 
 
-def missed(blocks, price):
+def missed(blocks, price, by_chance=0.0):
     """Return S after each block, and whether it asks for a table; a block is two lists of information."""
     total, m, found = 0.0, None, []
     for current, snapshot in blocks:
         mean = sum(current) / len(current)
-        m = mean if m is None else 0.9 * m + 0.1 * mean
+        worth = max(mean - by_chance, 0.1 * mean)
+        m = worth if m is None else 0.9 * m + 0.1 * worth
         for now, before in zip(current, snapshot, strict=True):
             total += (now - before) / m
         total = max(0.0, total)

@@ -22,8 +22,10 @@ def blocks(n, seed=0):
         yield snapshot + generator.normal(0.02, 0.05, 50), snapshot
 
 
-def test_the_sum_is_that_of_plain_loops():
+@pytest.mark.parametrize("by_chance", [0.0, 0.2, 0.49])  # of about 0.5: less than a tenth of it is left
+def test_the_sum_is_that_of_plain_loops(by_chance):
     trigger, found = mihash.PriceUpdate(price=5), []
+    trigger.by_chance = by_chance
     for current, snapshot in blocks(60):
         trigger.observe(current, snapshot)
         decision = trigger.judge(True, 1000, lambda: (0, 0))
@@ -31,10 +33,10 @@ def test_the_sum_is_that_of_plain_loops():
         assert decision.gain == pytest.approx((current - snapshot).mean())
         if decision.update:
             trigger.updated()
-    expected = oracles_drift.missed([(c.tolist(), s.tolist()) for c, s in blocks(60)], 5)
+    expected = oracles_drift.missed([(c.tolist(), s.tolist()) for c, s in blocks(60)], 5, by_chance)
     assert [missed for missed, _ in found] == pytest.approx([missed for missed, _ in expected])
     assert [update for _, update in found] == [update for _, update in expected]
-    assert 2 < sum(update for _, update in found) < 30
+    assert 2 < sum(update for _, update in found) < (30 if by_chance < 0.4 else 60)
 
 
 def test_the_reason_says_what_was_missed_and_what_a_rehash_costs():

@@ -28,6 +28,7 @@ Measure = Callable[[], tuple[float, float]]
 UNMOVED = 1e-6
 FEWEST = 50  # examples in a sample before which a price is not asked for: the first tables are made at once
 _WEIGHT = 0.1  # of a block in the moving average of the information
+_LEAST_WORTH = 0.1  # of the information of a query that counts as more than chance, at least
 
 
 class _Compared(NamedTuple):
@@ -203,10 +204,10 @@ class PriceUpdate(Trigger):
 
         S <- max(0, S + sum over a block of (i_current - i_snapshot) / m),
 
-    where m is a moving average of i_current, with a weight of 0.1 for each block. A block may stand for several:
-    what it missed is then counted as often. S above the price makes a new table, and S begins again at 0. If what
-    is missed never falls while a table is kept, and newer mappings are never worse, that costs at most twice as
-    much as the best schedule in hindsight, plus one interval.
+    where m is a moving average of i_current less ``by_chance``, and at least a tenth of it, with a weight of 0.1
+    for each block. A block may stand for several: what it missed is then counted as often. S above the price makes
+    a new table, and S begins again at 0. If what is missed never falls while a table is kept, and newer mappings
+    are never worse, that costs at most twice as much as the best schedule in hindsight, plus one interval.
 
     The loop calls `observe` for each block of the stream and saves `state`. `decide` alone measures ``X`` once: it
     takes its rows for the examples since the last table, each measured against the others, and sums nothing.
@@ -222,6 +223,10 @@ class PriceUpdate(Trigger):
     ----------
     missed
         S: what was missed since the last table, in perfectly answered queries.
+    by_chance
+        The information that an example has with a sample whose neighbours are shuffled: with few neighbours for
+        each example a good part of i is that, and it is not counted in m. The loop measures it now and then where
+        there are labels.
 
     Examples
     --------
@@ -236,6 +241,7 @@ class PriceUpdate(Trigger):
     price: float = 20.0
     interval: int = 100
     missed: float = field(default=0.0, init=False, repr=False, compare=False)
+    by_chance: float = field(default=0.0, init=False, repr=False, compare=False)
     _usual: float | None = field(default=None, init=False, repr=False, compare=False)
     _last: tuple[float, float] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -263,7 +269,8 @@ class PriceUpdate(Trigger):
         25.0
         """
         mean = float(current.mean())
-        self._usual = mean if self._usual is None else (1 - _WEIGHT) * self._usual + _WEIGHT * mean
+        worth = max(mean - self.by_chance, _LEAST_WORTH * mean)
+        self._usual = worth if self._usual is None else (1 - _WEIGHT) * self._usual + _WEIGHT * worth
         self._last = mean, float(snapshot.mean())
         difference = n_blocks * float((current - snapshot).sum())
         self.missed = max(0.0, self.missed + _share(difference, self._usual))
@@ -310,11 +317,13 @@ class PriceUpdate(Trigger):
 
     def state(self) -> State:
         """Return the sum and the price, which may have been measured since."""
-        return {"price": self.price, "missed": self.missed, "usual": self._usual, "last": self._last}
+        sums = {"missed": self.missed, "by_chance": self.by_chance, "usual": self._usual}
+        return {"price": self.price, "last": self._last, **sums}
 
     def restore(self, state: State) -> None:
         """Continue with the sum that `state` returned."""
         self.price, self.missed, self._usual = state["price"], state["missed"], state["usual"]
+        self.by_chance = state.get("by_chance", 0.0)  # not in earlier states
         self._last = None if state["last"] is None else (state["last"][0], state["last"][1])
 
 

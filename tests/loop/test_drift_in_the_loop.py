@@ -173,7 +173,7 @@ def test_what_is_missed_is_measured_before_it_is_learned():
         arriving_information(each.encode(X[1000:1100]), each.encode(sample), (y[1000:1100], labels), 12)
         for each in (mapping, accepted)
     )
-    m = 0.9 * usual + 0.1 * now.mean()
+    m = 0.9 * usual + 0.1 * (now.mean() - trigger.by_chance)
     assert trigger.missed == pytest.approx(before + (now - then).sum() / m)
     assert before > 0
 
@@ -295,3 +295,19 @@ def test_the_quantile_of_distances_is_taken_only_where_it_is_used():
     assert loop.sampled()(loop.current).information > 0
     for used in (make(mihash.online.MIHash(12)), make(triggers=[mihash.TriggerUpdate()])):
         assert used.reservoir.measures
+
+
+def test_a_price_counts_what_is_more_than_chance():
+    generator = np.random.default_rng(8)
+    many = generator.integers(0, 60, 1500)  # few neighbours for each example
+    rows = generator.standard_normal((60, 8))[many] + 0.4 * generator.standard_normal((1500, 8))
+    found = []
+    for chunks in (1, 15):
+        system = mihash.OnlineHashing(mihash.online.MomentHash(12), mihash.PriceUpdate(5), reservoir_size=300)
+        for part in np.array_split(np.arange(1500), chunks):
+            system.feed(rows[part], many[part])
+        found.append((system.trigger.state(), system.updates))
+    assert found[0] == found[1]
+    state = found[0][0]
+    assert 0.01 < state["by_chance"] < state["last"][0]
+    assert state["usual"] < state["last"][0]

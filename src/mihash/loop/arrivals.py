@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 
 NEAR = 0.01  # without labels, this share of the sample are an example's neighbours
 WINDOW = 100  # examples that are looked at together, at least
+_CHANCE_EACH = 10  # windows between two measurements of the information by chance, and how many have one at first
 _MEASURED_OFTEN = 2500  # examples: of a stream n times as long, one window in n is measured
 _RARELY = 10  # one window in so many at least
 
@@ -113,12 +114,51 @@ class Arrivals:
         if prices:
             accepted = [current if branch.accepted is None else branch.accepted for branch in prices]
             own, *others = self.information(reservoir, [current, *accepted], rows)
+            self._note_chance(reservoir, current, prices, rows)
             for branch, information in zip(prices, others, strict=True):
                 assert isinstance(branch.trigger, PriceUpdate)
                 branch.trigger.observe(own, information, n_windows)
         if drift is None or len(reservoir) < reservoir.size:
             return None
         return self.evidence(reservoir, current, rows, own)
+
+    def _note_chance(
+        self, reservoir: Reservoir, mapping: HashMapping, prices: Sequence[Branch], rows: Rows
+    ) -> None:
+        """Tell triggers how much information there is by chance: at each of the first windows, then at some.
+
+        Without labels it is not measured: it would cost as much as the measurement itself.
+        """
+        number = reservoir.seen // len(rows.vectors)
+        if reservoir.y is not None and (number < _CHANCE_EACH or number % _CHANCE_EACH == 0):
+            found = self.by_chance(reservoir, mapping, rows)
+            for branch in prices:
+                assert isinstance(branch.trigger, PriceUpdate)
+                branch.trigger.by_chance = found
+
+    def by_chance(self, reservoir: Reservoir, mapping: HashMapping, rows: Rows) -> float:
+        """Return the mean information of rows with the sample if its neighbours were shuffled among it.
+
+        Examples
+        --------
+        >>> import mihash
+        >>> reservoir, mapping = mihash.Reservoir(8), mihash.mapping.LinearMapping([[1.0]])
+        >>> reservoir.add([[-1.0]] * 4 + [[1.0]] * 4, [0] * 4 + [1] * 4)
+        >>> rows = Rows(np.ones((1, 1), dtype=np.float32), np.array([1]), np.array([8]))
+        >>> arrivals = Arrivals()
+        >>> float(arrivals.information(reservoir, [mapping], rows)[0][0])
+        1.0
+        >>> arrivals.by_chance(reservoir, mapping, rows)
+        0.0
+        """
+        relevant = _relevant(reservoir, rows)
+        order = np.random.default_rng([reservoir.seed, 3, reservoir.seen]).permutation(len(reservoir))
+        if isinstance(relevant, tuple):
+            relevant = relevant[0], relevant[1][order]
+        else:
+            relevant = np.ascontiguousarray(relevant[:, order])
+        codes, sample = mapping.encode_rows(rows.vectors), self._codes(reservoir, mapping)
+        return float(arriving_information(codes, sample, relevant, mapping.n_bits).mean())
 
     def information(self, reservoir: Reservoir, mappings: Sequence[HashMapping], rows: Rows) -> list[Floats]:
         """Return the information (n,) of each row with the sample, under each mapping.
