@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ..keys import key_array
+from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
 from .log import View
 from .shard_clients import Members, missed
@@ -46,6 +46,10 @@ def found_at(
     missing = tuple(sorted({member.place.number for member in [*lost, *gone]}))
     if missing and (not allow_partial or not answers):
         raise missed([members.all[number] for number in missing])
+    if with_keys and answers and not any(len(ids) for ids, _ in found.found):
+        keys, _ = members.ask("ask", "largest_key", dict.fromkeys(answers, ()))
+        none = key_array([], key_dtype(key for some in keys.values() for key in some))
+        found = found._replace(keys=[none] * len(found.found))
     return found._replace(version=view.version, missing=missing)
 
 
@@ -76,8 +80,9 @@ def merged(answers: dict[int, Nearest], question: Question, measure: str) -> Nea
     ranked = []
     for query, order in enumerate(keys):
         names = [key for part in named for key in part[query].tolist()]
-        ranked.append(key_array([names[place] for place in order.tolist()]))
-    return Nearest(found, ranked, measure=measure)
+        ranked.append([names[place] for place in order.tolist()])
+    dtype = key_dtype(key for each in ranked for key in each)
+    return Nearest(found, [key_array(each, dtype) for each in ranked], measure=measure)
 
 
 def nearest_of(parts: list[Found], most: int | None) -> tuple[Found, list[NDArray[np.int64]]]:

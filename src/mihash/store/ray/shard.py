@@ -25,8 +25,10 @@ from ... import state as saved
 from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ..edition import Edition
+from ..keys import Key
 from ..question import Found, Nearest, Question, Reached
 from ..sqlite.database import DATABASE
+from ..sqlite.items import largest_key
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
 from ..sqlite.versions import drop_mappings, propose
@@ -256,6 +258,11 @@ class Shard:
     def name(self, lists: Found, measure: str) -> Nearest | None:
         """Return ids and distances as they are, with keys; None where a row is gone."""
         return self.table.answers.named(lists, True, -1, measure)
+
+    def largest_key(self) -> list[Key]:
+        """Return the largest key in a list; a string where there is one."""
+        with self.table.database.read() as connection:
+            return largest_key(connection)
 
     def rescore(self, question: Question, lists: Found, with_keys: bool) -> Nearest | None:
         """Return for each query its ids ranked by the distance of their vectors; None where a row is gone."""

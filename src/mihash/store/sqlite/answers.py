@@ -18,7 +18,7 @@ from ..rescoring import rescored
 from .database import Database
 from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field
 from .filter_masks import mask_of
-from .items import any_key, check_items, count_matching, keys_of, matching
+from .items import check_items, count_matching, keys_of, largest_key, matching
 from .segments import Segments
 from .settings import read_settings
 
@@ -103,7 +103,7 @@ class Answers:
         wanted = _distinct(found)
         with self._database.read() as connection:
             keys = keys_of(connection, wanted)
-            dtype = key_dtype(keys.values() or any_key(connection))
+            dtype = key_dtype(keys.values() or largest_key(connection))
         if len(keys) < len(wanted):
             return None
         names = [key_array([keys[number] for number in ids.tolist()], dtype) for ids, _ in found]

@@ -109,9 +109,9 @@ def keys_of(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> dict[int,
     return {number: _unsealed_key(number, key, seal) for number, key, seal in rows}
 
 
-def any_key(connection: sqlite3.Connection) -> list[Key]:
-    """Return one key as a list: of which type keys are, where none was found."""
-    return [key for (key,) in connection.execute("SELECT key FROM item LIMIT 1")]
+def largest_key(connection: sqlite3.Connection) -> list[Key]:
+    """Return the largest key in a list: a string where there is one, since SQLite sorts them after numbers."""
+    return [key for (key,) in connection.execute("SELECT key FROM item ORDER BY key DESC LIMIT 1")]
 
 
 def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int | None = None) -> list[str | None]:
