@@ -18,8 +18,10 @@ EXTRAS = {
 NEEDS = {
     "docs/deep.md": "torch",
     "docs/export.md": "faiss",
+    "docs/retraining.md": "faiss",
     "docs/adapters.md": "langchain_core",
     "src/mihash/deep": "torch",
+    "src/mihash/io/adapters/faiss_quantizers.py": "faiss",
     "src/mihash/io/adapters/faiss_vectors.py": "faiss",
     "src/mihash/io/adapters/frames.py": "pandas",
     "src/mihash/io/adapters/lance_tables.py": "lancedb",

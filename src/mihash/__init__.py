@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .codes import hamming as hamming
     from .codes import pack as pack
     from .codes import unpack as unpack
+    from .comparison import Quantizer as Quantizer
     from .drift import Alarm as Alarm
     from .drift import DriftWatch as DriftWatch
     from .index.online_index import OnlineIndex as OnlineIndex
@@ -51,6 +52,7 @@ __all__ = [
     "OnlineHashing",
     "OnlineIndex",
     "PriceUpdate",
+    "Quantizer",
     "Reservoir",
     "TriggerUpdate",
     "__version__",
@@ -77,6 +79,7 @@ __all__ = [
 
 _HOMES = {
     ".codes": ("hamming", "pack", "unpack"),
+    ".comparison": ("Quantizer",),
     ".drift": ("Alarm", "DriftWatch"),
     ".index.online_index": ("OnlineIndex",),
     ".information": ("mutual_information", "quality"),

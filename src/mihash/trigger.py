@@ -10,38 +10,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from math import nan
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
-from .encoder import Encoder, codes_of, neighbors_within
+from .comparison import INFORMATION, Compared, Comparison
 from .errors import InvalidInput, UnknownName
-from .information import distance_counts, each_information, mean_information
-from .mapping import HashMapping
 from .neighbors import Neighborhood
 from .state import State
 
 Measure = Callable[[], tuple[float, float]]
 
-UNMOVED = 1e-6
 FEWEST = 50  # examples in a sample before which a price is not asked for: the first tables are made at once
 _WEIGHT = 0.1  # of a block in the moving average of the information
 _LEAST_WORTH = 0.1  # of the information of a query that counts as more than chance, at least
-
-
-class _Compared(NamedTuple):
-    """Two mappings on one sample: whether they differ, their codes, and who is a neighbour in it."""
-
-    moved: bool
-    codes: list[NDArray[np.uint8]]
-    neighbors: NDArray[Any]
-    n: int
-
-    def counts(self) -> list[NDArray[np.int32]]:
-        """Return the distance counts of both."""
-        return [distance_counts(part, self.neighbors, 8 * part.shape[1]) for part in self.codes]
 
 
 @dataclass(frozen=True)
@@ -53,11 +36,11 @@ class Decision:
     update
         Whether to recompute the hash table with the current mapping.
     gain
-        Q_R(current) - Q_R(snapshot) in bits; NaN where the rule did not measure it.
+        Q_R(current) - Q_R(snapshot), in bits or as a share of recall; NaN where the rule did not measure it.
     reason
         One sentence for a person.
     current, snapshot
-        The two qualities in bits; NaN where they were not measured.
+        The two qualities; NaN where they were not measured.
     """
 
     update: bool
@@ -74,11 +57,12 @@ class Trigger(ABC):
 
     def decide(
         self,
-        current: Encoder,
-        snapshot: Encoder,
+        current: Compared,
+        snapshot: Compared,
         X: ArrayLike,
         y: ArrayLike | None = None,
         neighbors: ArrayLike | Neighborhood | None = None,
+        quality: str = INFORMATION,
     ) -> Decision:
         """Decide from a sample of the stream, on which both mappings are measured.
 
@@ -86,7 +70,7 @@ class Trigger(ABC):
         ----------
         current, snapshot
             Hash mappings, or any callables from features (n, d) to codes: packed (uint8), or bits as booleans,
-            0/1 or -1/+1 of another type.
+            0/1 or -1/+1 of another type; or two quantizers of any kind, as `mihash.Quantizer`.
         X
             The sample (n, d), for example ``reservoir.X``.
         y
@@ -95,23 +79,22 @@ class Trigger(ABC):
             Who is a neighbour: None for the labels' own rule (without labels: closer than the 5 % quantile of
             the sample's distances), a number for a Euclidean threshold, a boolean matrix (n, n), or a rule of
             `mihash.neighbors`.
+        quality
+            What is measured: ``"information"``, in bits; or ``"recall@10"``, with any number: the share of the ten
+            nearest others that are among the ten nearest by code. With labels or neighbours it is the share of
+            these that are found.
 
         Notes
         -----
         No update is made if the mapping moved by less than 1e-6 (App. D.3); for plain callables, if no code
         of the sample changed.
         """
-        compared = _compare(current, snapshot, X, y, neighbors)
-
-        def measure() -> tuple[float, float]:
-            now, before = (mean_information(counts) for counts in compared.counts())
-            return now, before
-
-        return self.judge(compared.moved, compared.n, measure)
+        compared = Comparison(current, snapshot, X, y, neighbors, quality)
+        return self.judge(compared.moved, compared.n, compared.means, compared.unit)
 
     @abstractmethod
-    def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:
-        """Decide, given whether the mapping moved and how to measure (current, snapshot) if need be."""
+    def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:
+        """Decide, given whether the mapping moved, and how to measure (current, snapshot) if need be."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +131,7 @@ class TriggerUpdate(Trigger):
         validation.number("theta", self.theta, finite=False)
         validation.integer("interval", self.interval, minimum=1)
 
-    def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:
+    def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:
         """Compare the gain in quality with theta."""
         if not moved:
             return _unmoved()
@@ -160,7 +143,7 @@ class TriggerUpdate(Trigger):
         update = bool(gain > bar)
         verdict = "is above" if update else "is not above"
         share = f" times {snapshot:.4f}" if self.relative else ""
-        reason = f"the gain of {gain:+.4f} bits {verdict} theta = {self.theta:g}{share}"
+        reason = f"the gain of {gain:+.4f} {unit} {verdict} theta = {self.theta:g}{share}"
         return Decision(update, gain, reason, current, snapshot)
 
 
@@ -187,7 +170,7 @@ class FixedRate(Trigger):
         """Check the parameter."""
         validation.integer("interval", self.interval, minimum=1)
 
-    def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:  # noqa: ARG002 -- nothing to measure
+    def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:  # noqa: ARG002 -- nothing to measure
         """Say yes unless nothing changed."""
         if not moved:
             return _unmoved()
@@ -279,7 +262,7 @@ class PriceUpdate(Trigger):
         """Begin the sum again: there is a new table."""
         self.missed = 0.0
 
-    def judge(self, moved: bool, n_sample: int, measure: Measure) -> Decision:  # noqa: ARG002 -- measured before
+    def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:  # noqa: ARG002 -- measured before
         """Compare what was missed with the price."""
         if not moved:
             return _unmoved()
@@ -289,22 +272,23 @@ class PriceUpdate(Trigger):
 
     def decide(
         self,
-        current: Encoder,
-        snapshot: Encoder,
+        current: Compared,
+        snapshot: Compared,
         X: ArrayLike,
         y: ArrayLike | None = None,
         neighbors: ArrayLike | Neighborhood | None = None,
+        quality: str = INFORMATION,
     ) -> Decision:
         """Decide as if the rows of ``X`` were the examples since the last table; nothing is summed or kept.
 
         The parameters are those of `Trigger.decide`.
         """
-        compared = _compare(current, snapshot, X, y, neighbors)
+        compared = Comparison(current, snapshot, X, y, neighbors, quality)
         if not compared.moved:
             return _unmoved()
         if compared.n < FEWEST:
             return _early()
-        now, before = (each_information(counts) for counts in compared.counts())
+        now, before = compared.each()
         missed = max(0.0, _share(float((now - before).sum()), float(now.mean())))
         return self._decision(missed, float(now.mean()), float(before.mean()))
 
@@ -383,20 +367,3 @@ def _early() -> Decision:
 def _share(difference: float, usual: float) -> float:
     """Return a difference of information in units of perfect queries; 0 where no query gives any."""
     return difference / usual if usual > 1e-9 else 0.0
-
-
-def _compare(
-    current: Encoder,
-    snapshot: Encoder,
-    X: ArrayLike,
-    y: ArrayLike | None,
-    neighbors: ArrayLike | Neighborhood | None,
-) -> _Compared:
-    vectors = validation.features("X", X)
-    if isinstance(current, HashMapping) and isinstance(snapshot, HashMapping):
-        moved = current.distance(snapshot) >= UNMOVED
-        codes = [current.encode(vectors), snapshot.encode(vectors)] if moved else []
-    else:
-        codes = [codes_of(current, vectors), codes_of(snapshot, vectors)]
-        moved = codes[0].shape != codes[1].shape or bool((codes[0] != codes[1]).any())
-    return _Compared(moved, codes, neighbors_within(neighbors, vectors, y), len(vectors))

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import Self
 
+from ..comparison import UNMOVED
 from ..kernels import one_thread
 from ..mapping import HashMapping
 from ..records import Record
 from ..reservoir import Reservoir
-from ..trigger import UNMOVED, Decision, PriceUpdate, Trigger
+from ..trigger import Decision, PriceUpdate, Trigger
 from .quality import SampleQuality
 
 EVENTS = ("alarm", "price")  # kinds of checks that decide about no mapping

@@ -36,7 +36,7 @@ def add_faiss(index: OnlineIndex, source: Any, at_once: int = 10_000) -> int:
     ...     add_faiss(index, flat), index.get(2).vector.tolist()
     (4, [0.0, 0.0, 1.0, 0.0])
     """
-    faiss = _faiss()
+    faiss = load_faiss()
     validation.integer("at_once", at_once, minimum=1)
     named = faiss.downcast_index(source)
     is_named = isinstance(named, faiss.IndexIDMap | faiss.IndexIDMap2)
@@ -71,7 +71,7 @@ def vectors_to_faiss(index: OnlineIndex) -> Any:
     >>> flat.search(np.array([[4, 4]], dtype="float32"), 1)[1].tolist()
     [[80]]
     """
-    faiss = _faiss()
+    faiss = load_faiss()
     stats = index.stats()
     cosine = stats.metric == "cosine"
     width = index.n_features or 1
@@ -86,7 +86,8 @@ def vectors_to_faiss(index: OnlineIndex) -> Any:
     return flat
 
 
-def _faiss() -> Any:
+def load_faiss() -> Any:
+    """Return the module of FAISS; where it is not installed, say how to install it."""
     try:
         import faiss
     except ImportError:
