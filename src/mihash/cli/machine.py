@@ -10,6 +10,7 @@ import typer
 
 from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
 from .output import duration, json_line, note, size, table
+from .play import RunbookOptions, play_runbook
 from .program import command
 
 if TYPE_CHECKING:
@@ -34,18 +35,59 @@ class _Measure(NamedTuple):
     seconds: float
 
 
-@command(_PANEL, "mihash bench --rows 1000000 --features 512 --bits 128")
+@command(_PANEL, "mihash bench --rows 1000000 --features 512, or mihash bench --runbook sliding-window photos.npy")
 def bench(
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="With --runbook, a file of vectors.", show_default=False),
+    ] = None,
     rows: Annotated[int, typer.Option(min=_CHUNK_ROWS, help="Vectors in the index.")] = 50_000,
     features: Annotated[int, typer.Option(min=1, help="Numbers in a vector.")] = 128,
     bits: Bits = 64,
     learner: Annotated[str, typer.Option(help="The learner whose speed is measured.")] = "momenthash",
     seed: Seed = 0,
+    runbook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a streaming runbook in the format of big-ann-benchmarks (YAML or JSON), or one that is "
+            "made from DATA: sliding-window, expiration or clustered.",
+            show_default=False,
+        ),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --runbook, the queries.",
+            show_default="100 rows of DATA that are not inserted",
+        ),
+    ] = None,
+    steps: Annotated[int, typer.Option(help="With a runbook that is made, the number of inserts.", min=2)] = 40,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rows", metavar="N", help="With --runbook, rows of DATA that are used.", show_default="all"
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --runbook, who plays; may be repeated.", show_default="all"),
+    ] = None,
+    vector_format: Format = None,
+    as_json: AsJSON = False,
 ) -> None:
-    """Measure how fast this machine learns, stores, encodes, rehashes and searches.
+    """Measure how fast this machine learns, stores, encodes, rehashes and searches; or play a runbook.
 
-    It uses random vectors and an index in a temporary folder. Time for compilation is not included.
+    Without --runbook, it uses random vectors and an index in a temporary folder. Time for compilation is not
+    included. With --runbook, it plays inserts, deletes and searches with each rule for rehashing and with peers
+    that are installed, and shows recall, rehashes, processor time, memory and latency (docs/runbooks.md).
     """
+    if runbook is not None:
+        play_runbook(runbook, data, queries, vector_format, RunbookOptions(steps, most, only, seed, as_json))
+        return
+    if data is not None:
+        raise typer.BadParameter("DATA is for a runbook: give --runbook, or leave it out.")
     note(f"Measuring with {rows:,} vectors of {features} numbers, {bits} bits ...")
     with tempfile.TemporaryDirectory() as folder:
         found = list(_measures(folder, _Clusters(features, seed), bits, learner, rows))

@@ -1,0 +1,45 @@
+"""`mihash bench --runbook`."""
+
+import json
+
+import numpy as np
+import pytest
+
+X = np.random.default_rng(0).standard_normal((400, 6)).astype(np.float32)
+
+
+@pytest.fixture
+def data(tmp_path):
+    np.save(tmp_path / "data.npy", X)
+    steps = "  1:\n    operation: insert\n    start: 0\n    end: 390\n  2:\n    operation: search\n"
+    (tmp_path / "r.yaml").write_text(f"data:\n  max_pts: 390\n{steps}")
+    return tmp_path
+
+
+@pytest.mark.needs("faiss")
+def test_a_runbook_is_played(mihash, data):
+    run = mihash("bench", "--runbook", data / "r.yaml", data / "data.npy", "--only", "FAISS flat", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert (found["name"], found["recalls"]) == ("FAISS flat", [1.0])
+    assert "data: 390 inserts, 1 searches, at most 390 items" in run.err
+    run = mihash("bench", "--runbook", "clustered", data / "data.npy", "--only", "FAISS flat", "--steps", 4)
+    assert "FAISS flat" in run.out
+    assert "1.000" in run.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--runbook", "sliding-window"], "needs DATA"),
+        (["--runbook", "none.yaml", "data.npy"], "cannot be read"),
+        (["--runbook", "r.yaml", "data.npy", "--max-rows", "390"], "--queries"),
+        (["--runbook", "r.yaml", "data.npy", "--only", "me"], "--only must be one of"),
+        (["data.npy"], "give --runbook"),
+    ],
+)
+def test_bad_runs_are_refused(mihash, data, monkeypatch, words, told):
+    monkeypatch.chdir(data)
+    run = mihash("bench", *words)
+    assert run.code == 2
+    assert told in run.err
