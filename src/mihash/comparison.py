@@ -50,7 +50,7 @@ class Quantizer:
     (True, 0.96, 0.42)
     """
 
-    distances: Callable[[NDArray[np.float32]], ArrayLike]
+    distances: "Callable[[NDArray[np.float32]], ArrayLike]"
 
     def between(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the distances of the sample, checked."""
