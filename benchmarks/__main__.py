@@ -22,6 +22,7 @@ NAMES = (
     "ingest",
     "search",
     "filtered",
+    "products",
     "peers",
     "plan",
     "cluster",

@@ -35,6 +35,15 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert {name: stats[name] for name in made} == made
 
 
+def test_inner_products(mihash, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,0\n0,3\n-5,-5\n2,2\n")
+    assert mihash("create", tmp_path / "new", "--bits", 8, "--metric", "ip").code == 0
+    assert mihash("add", tmp_path / "new", tmp_path / "x.csv").code == 0
+    found = json.loads(mihash("search", tmp_path / "new", "--key", 3, "-k", 2, "--json").out.splitlines()[0])
+    assert found["measure"] == "ip"
+    assert (found["keys"], found["distances"]) == ([1, 0], [-6.0, -2.0])
+
+
 @pytest.mark.parametrize(("text", "keep"), [("50", 50), ("30d", "30d"), ("created=12h", {"created": "12h"})])
 def test_create_with_a_window(mihash, tmp_path, text, keep):
     assert mihash("create", tmp_path / "new", "--keep", text).code == 0
@@ -46,7 +55,7 @@ def test_create_with_a_window(mihash, tmp_path, text, keep):
     ("words", "message"),
     [
         (["--learner", "foo"], f"known: {', '.join(sorted(LEARNERS))}."),
-        (["--metric", "foo"], "must be one of 'euclidean', 'cosine'; got 'foo'"),
+        (["--metric", "foo"], "must be one of 'euclidean', 'cosine', 'ip'; got 'foo'"),
         (["--dtype", "foo"], "must be one of 'float32', 'float16'; got 'foo'"),
         (["--parameter", "foo=1"], "must be among memory"),
         (["--parameter", "foo"], "--parameter must be NAME=VALUE; got 'foo'"),

@@ -139,3 +139,16 @@ def test_an_answer_is_not_larger_than_the_limit(running):
         assert call.post("/v1/search", {"vectors": X[:10].tolist(), "rescore": 11}).status == 422
         answer = call.post("/v1/search", {"vectors": X[:1].tolist(), "radius": 16})
         assert (answer.status, "smaller radius" in answer.message) == (422, True)
+
+
+def test_inner_products(running):
+    X, _ = rows(300)
+    with running(metric="ip") as service:
+        call = Caller(service).ready()
+        assert call.post("/v1/items", {"vectors": X.tolist()}).status == 201
+        answer = call.post("/v1/search", {"vectors": X[:2].tolist(), "k": 3, "rescore": 300}).body
+    assert answer["measure"] == "ip"
+    products = X[:2].astype(float) @ X.astype(float).T
+    for own, result in zip(products, answer["results"], strict=True):
+        assert result["keys"] == np.argsort(-own, kind="stable")[:3].tolist()
+        np.testing.assert_allclose(-np.array(result["distances"]), np.sort(own)[::-1][:3], rtol=1e-5)

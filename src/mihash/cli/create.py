@@ -29,7 +29,7 @@ def create(
             help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, randomrotation, refit or sketchhash."
         ),
     ] = "momenthash",
-    metric: Annotated[str, typer.Option(help="The distance of vectors: euclidean or cosine.")] = "euclidean",
+    metric: Annotated[str, typer.Option(help="The distance: euclidean, cosine or ip.")] = "euclidean",
     theta: Annotated[
         float | None,
         typer.Option(

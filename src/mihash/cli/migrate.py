@@ -30,7 +30,7 @@ def migrate(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Distance of the new vectors: euclidean or cosine.", show_default="that of the index"),
+        typer.Option(help="Distance of new vectors: euclidean, cosine or ip.", show_default="that of the index"),
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare the old and the new vectors on a sample.")

@@ -97,6 +97,8 @@ class OnlineIndex(IndexItems, IndexSearch):
             ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
+            ``"ip"``: the items of the largest inner products with the query are near; codes are learned by
+            Euclidean distance (docs/search.md).
         reservoir_size
             How many examples are sampled to measure quality on.
         dtype

@@ -13,6 +13,7 @@ from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner, learner_class
 from ..reservoir import Reservoir
+from ..store.sqlite.settings import METRICS
 from ..trigger import (
     FixedRate,
     PriceUpdate,
@@ -23,7 +24,6 @@ from ..trigger import (
     trigger_state,
 )
 
-METRICS = ("euclidean", "cosine")
 RELATIVE_THETA = 0.02
 N_BITS = 64
 MOST_BITS = 4096

@@ -64,6 +64,7 @@ def estimates(
     factors: NDArray[np.uint8],
     rows: NDArray[np.int64],
     n_features: int,
+    products_only: bool = False,
 ) -> NDArray[np.float32]:
     """Return |y|^2 - 2 f (|q|_1 - 2 m) for queries and their candidates (n_queries, n).
 
@@ -81,6 +82,8 @@ def estimates(
         Which items are the candidates of each query (n_queries, n).
     n_features
         The dimension of the vectors.
+    products_only
+        Whether to return -f (|q|_1 - 2 m) instead, which stands for the negative inner product of q and y.
 
     Examples
     --------
@@ -95,17 +98,19 @@ def estimates(
     norms = np.sqrt(np.add.accumulate(wide * wide, axis=1)[:, -1:])
     out = np.empty(sums.shape, dtype=np.float32)
     lengths, squares = (excess / n_bits) ** 0.5 * LENGTHS, excess * SQUARES
-    _estimates(sums, rows, factors, sizes[:, 0], norms[:, 0], lengths, squares, np.sqrt(squares), out)
+    own, times = (0.0, 1.0) if products_only else (1.0, 2.0)
+    bounds = norms[:, 0], np.sqrt(squares)
+    _estimates(sums, rows, factors, sizes[:, 0], *bounds, lengths, own * squares, times, out)
     return out
 
 
 @jit
-def _estimates(sums, rows, factors, sizes, norms, lengths, squares, roots, out):  # type: ignore[no-untyped-def]
+def _estimates(sums, rows, factors, sizes, norms, roots, lengths, squares, times, out):  # type: ignore[no-untyped-def]
     for q in range(len(sums)):
         for i in range(sums.shape[1]):
             square, length = factors[rows[q, i], 0], factors[rows[q, i], 1]
             product = min(lengths[length] * (sizes[q] - 2.0 * np.float64(sums[q, i])), norms[q] * roots[square])
-            out[q, i] = np.float32(squares[square] - 2.0 * product)
+            out[q, i] = np.float32(squares[square] - times * product)
 
 
 @jit

@@ -60,6 +60,14 @@ class HashMapping(ABC):
         """Whether items have the two bytes of `mihash.mapping.factors`: margins of normalised features."""
         return False
 
+    @property
+    def for_products(self) -> HashMapping:
+        """What queries are encoded with where items are compared by inner products; this mapping by default.
+
+        An inner product orders items alike wherever they are centred, and a query is not centred with them.
+        """
+        return self
+
     def margins(self, X: Matrix) -> Matrix:  # noqa: ARG002 -- for those that have them
         """Return how far float32 vectors are from the hyperplane of each bit (n, b), after normalisation.
 

@@ -95,6 +95,17 @@ class LinearMapping(HashMapping):
         return values
 
     @cached_property
+    def for_products(self) -> LinearMapping:
+        """The same hash functions without their offsets.
+
+        Examples
+        --------
+        >>> LinearMapping([[1.0], [2.0]], offset=[-9.0]).for_products.encode([[1.0, 1.0]])
+        array([[1]], dtype=uint8)
+        """
+        return LinearMapping(self.weights)
+
+    @cached_property
     def _per_length(self) -> Matrix:
         """1 / |w|; 0 for a weight of zeros, whose bit is the same for all vectors."""
         found = sums.lengths(np.ascontiguousarray(self.weights.T))

@@ -101,6 +101,12 @@ class NormalizedMapping(HashMapping):
         """Return the inner mapping's margins of the normalised features."""
         return self.inner.margins(self.normalize(X))
 
+    @property
+    def for_products(self) -> HashMapping:
+        """The inner mapping's, of features as they are; the mapping itself where that has none of its own."""
+        own = self.inner.for_products
+        return self if own is self.inner or self.unit else own
+
     @cached_property
     def _signs(self) -> LinearSigns:
         assert self._folded is not None

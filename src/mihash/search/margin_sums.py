@@ -20,15 +20,17 @@ _REACH_WITH_FACTORS = 4000  # estimates of distances find more among the farther
 _TIMES = 10  # of what is wanted
 
 
-def reach(n_wanted: int, with_factors: bool = False) -> int:
+def reach(n_wanted: int, with_factors: bool = False, of_products: int = 0) -> int:
     """Return how many of the nearest codes to rank by margins, for the best ``n_wanted`` of them.
+
+    Codes know nothing of lengths. So by inner products it is at least half of all rows, ``of_products``.
 
     Examples
     --------
-    >>> reach(10), reach(10, with_factors=True), reach(2000)
-    (1000, 4000, 20000)
+    >>> reach(10), reach(10, with_factors=True), reach(2000), reach(10, True, of_products=100_000)
+    (1000, 4000, 20000, 50000)
     """
-    return max(_REACH_WITH_FACTORS if with_factors else REACH, _TIMES * n_wanted)
+    return max(_REACH_WITH_FACTORS if with_factors else REACH, _TIMES * n_wanted, of_products // 2)
 
 
 def margin_sums(

@@ -213,7 +213,7 @@ class MigrationBody(_Request):
     """Options of the new vectors; by default those of the index."""
 
     n_bits: int | None = Field(default=None, ge=1, le=4096, description="Code length.")
-    metric: Literal["euclidean", "cosine"] | None = Field(default=None, description="Distance of vectors.")
+    metric: Literal["euclidean", "cosine", "ip"] | None = Field(default=None, description="Distance of vectors.")
 
 
 class MigrationItemsBody(_Request):

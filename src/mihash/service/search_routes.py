@@ -35,8 +35,8 @@ _MAX_PAIRS = 1 << 25  # pairs of a query and an item that a radius search may ho
 async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find the nearest items to vectors, or to a stored item, which is not among its own neighbours.
 
-    `measure` says what distances are: of the vectors (`euclidean` or `cosine`); with `rescore` 0, sums of the
-    query's margins over the bits that differ (`margin`); with `radius`, or `rescore` 0 and `margins` false,
+    `measure` says what distances are: of the vectors (`euclidean`, `cosine` or `ip`); with `rescore` 0, sums of
+    the query's margins over the bits that differ (`margin`); with `radius`, or `rescore` 0 and `margins` false,
     Hamming distances of codes. With JSON the options are in the body, with binary vectors in the query string. All
     results of a response are from one version.
     """

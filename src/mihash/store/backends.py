@@ -7,6 +7,7 @@ from ..errors import InvalidInput
 from .cluster_options import Cluster
 from .elsewhere import Moved, RowsElsewhere
 from .generations import as_generation, generation_folder
+from .rescoring import PRODUCT
 from .sqlite.database import DATABASE
 from .sqlite.sqlite_table import SQLiteTable
 from .table import Table
@@ -21,6 +22,8 @@ def create_table(folder: Path, cluster: Cluster | None = None, **settings: Any) 
     """Make an empty table; with ``cluster``, one on Ray."""
     if cluster is None:
         return SQLiteTable.create(folder, **settings)
+    if settings.get("metric") == PRODUCT:
+        raise InvalidInput(f"An index on Ray cannot compare by inner products: `metric` must not be {PRODUCT!r}.")
     from .ray import RayTable
 
     return RayTable.create(folder, **cluster.given(), **settings)

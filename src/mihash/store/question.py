@@ -79,7 +79,8 @@ class Hits(NamedTuple):
         The version of the hash table that answered, -1 before the first.
     measure
         ``"hamming"``, ``"margin"`` (the sum of the query's margins over the bits that differ), or after rescoring
-        the metric of the vectors: ``"euclidean"`` or ``"cosine"``.
+        the metric of the vectors: ``"euclidean"``, ``"cosine"`` (1 - cosine) or ``"ip"`` (the negative inner
+        product). Less is nearer in each.
     """
 
     keys: Any

@@ -7,6 +7,8 @@ the codes, and when the table has grown or shrunk by half.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
+
+For inner products queries are seldom like the items, so what items tell is not enough: at least 100 are looked up.
 """
 
 import threading
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .question import Question
+from .rescoring import PRODUCT
 
 if TYPE_CHECKING:
     from .edition import Edition, Published
@@ -85,7 +88,8 @@ class RecallTarget:
             version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
             if version != edition.version or not _is_like(n_items, edition.n_items):
                 factors = margins is not False and self._pay(edition)
-                found = self._measured(wide, name[1], margins, most, factors)
+                least = few if self._table.metric == PRODUCT else wide
+                found = self._measured(wide, name[1], margins, least, most, factors)
                 self._choices[name] = edition.version, edition.n_items, found
         return found
 
@@ -122,14 +126,16 @@ class RecallTarget:
         found = self._table.nearest(question, with_keys=False).found
         return _recalls([ids for ids, _ in found], truth, width)
 
-    def _measured(self, k: int, recall: float, margins: bool | None, most: int, factors: bool) -> Choice:
+    def _measured(
+        self, k: int, recall: float, margins: bool | None, least: int, most: int, factors: bool
+    ) -> Choice:
         wanted = _FEWEST + k
         while True:
             wanted = min(wanted, most)
             curve, errors = self._curve(k, wanted, margins, factors)
-            reached = np.flatnonzero(curve[k - 1 :] - _SURE * errors[k - 1 :] >= recall)
+            reached = np.flatnonzero(curve[least - 1 :] - _SURE * errors[least - 1 :] >= recall)
             if len(reached) or wanted >= most:
-                place = k - 1 + int(reached[0]) if len(reached) else len(curve) - 1
+                place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
                 return Choice(place + 1, float(curve[place]))
             wanted *= 3
 

@@ -9,6 +9,9 @@ from ..kernels import jit, one_thread
 from .question import Found
 from .sqlite.segments import Segments
 
+PRODUCT = "ip"
+"""The metric of inner products."""
+
 _HELD_FLOATS = 1 << 24  # of the vectors that are in memory at a time
 _CHUNK_FLOATS = 1 << 21
 _LANES = 8
@@ -51,7 +54,7 @@ def distances_to(
     metric: str,
     rows: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float32]:
-    """Return the Euclidean distances, or 1 - cosine, of a query to vectors (n, d), or to some rows of them.
+    """Return Euclidean distances, 1 - cosine or -q . x of a query to vectors (n, d), or to some rows of them.
 
     Sums are made in float64 and in a fixed order, so a distance depends on the two vectors alone.
 
@@ -62,12 +65,14 @@ def distances_to(
     [4.472..., 1.0]
     >>> distances_to(np.array([1.0, 0.0], dtype=np.float32), X, "cosine", np.array([0])).tolist()
     [0.400...]
+    >>> distances_to(np.array([1.0, 0.0], dtype=np.float32), X, "ip").tolist()
+    [-3.0, -2.0]
     """
     places = np.arange(len(vectors)) if rows is None else rows
     out = np.empty(len(places), dtype=np.float32)
     if len(places):
         padded = -(-len(query) // _LANES) * _LANES
-        kernel = _euclidean if metric == "euclidean" else _cosine
+        kernel = {"euclidean": _euclidean, "cosine": _cosine, PRODUCT: _negative_product}[metric]
         kernel(np.ascontiguousarray(query), np.ascontiguousarray(vectors), places, np.zeros((2, padded)), out)
     return out
 
@@ -126,6 +131,28 @@ def _cosine(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
         out[i] = max(1.0 - cosine, 0.0)
 
 
+@jit
+def _negative_product(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
+    """Write -q . x; sums as for Euclidean distances."""
+    d = vectors.shape[1]
+    asked, other = held[0], held[1]
+    for k in range(d):
+        asked[k] = query[k]
+    sums = np.empty(_LANES)
+    for i in range(len(rows)):
+        vector = vectors[rows[i]]
+        for k in range(d):
+            other[k] = vector[k]
+        sums[:] = 0.0
+        for k in range(0, len(asked), _LANES):
+            for lane in range(_LANES):
+                sums[lane] += other[k + lane] * asked[k + lane]
+        total = 0.0
+        for lane in range(_LANES):
+            total += sums[lane]
+        out[i] = 0.0 - total
+
+
 def nearest_rows(
     segments: Segments,
     queries: NDArray[np.float32],
@@ -176,7 +203,7 @@ def _chunks(
 
 def _scaled(X: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
     """Return rows as they are, or of unit length for the cosine: then Euclidean distances have the same order."""
-    if metric == "euclidean":
+    if metric != "cosine":
         return X
     lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -187,14 +214,18 @@ def _scaled(X: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
 def _scores(
     Q: NDArray[np.float32], X: NDArray[np.float32], metric: str
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return |x|^2 - 2 q . x for each pair, and for each query how far one may be from the true value."""
-    squares = np.ones(len(X))  # for the cosine, of a row of zeros too: its cosine is 0
-    if metric == "euclidean":
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    """Return |x|^2 - 2 q . x for each pair, and for each query how far one may be from the true value.
+
+    For the cosine |x| is 1, of a row of zeros too: its cosine is 0. For inner products |x|^2 is left out.
+    """
+    sizes = squares = np.ones(len(X))
+    if metric != "cosine":
+        sizes = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        squares = np.zeros(len(X)) if metric == PRODUCT else sizes
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         scores = Q @ X.T
         scores *= -2
         scores += squares.astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", Q, Q, dtype=np.float64)) + np.sqrt(squares.max(initial=0.0))
+    lengths = np.sqrt(np.einsum("ij,ij->i", Q, Q, dtype=np.float64)) + np.sqrt(sizes.max(initial=0.0))
     np.nan_to_num(scores, copy=False, nan=-np.inf)  # of numbers that overflow: looked at again
     return scores, 4.0 * (X.shape[1] + 8) * 2.0**-24 * lengths**2

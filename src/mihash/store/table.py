@@ -77,7 +77,7 @@ class Table(ItemReads):
 
     @property
     def metric(self) -> str:
-        """How vectors are compared: ``"euclidean"`` or ``"cosine"``."""
+        """How vectors are compared: ``"euclidean"``, ``"cosine"`` or ``"ip"``."""
         return str(self.setting("metric"))
 
     @property

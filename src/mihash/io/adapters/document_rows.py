@@ -1,5 +1,6 @@
 """Documents as rows: the text among the metadata, and a distance as a score that grows with similarity."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,8 @@ def split_metadata(metadata: Mapping[str, Any] | None, field: str) -> tuple[str,
 def relevance(measure: str, n_bits: int) -> Callable[[float], float]:
     """Return what turns a distance of a measure into a score from 1 (equal) to 0.
 
+    Of inner products, which have no largest value, it is the logistic function.
+
     Examples
     --------
     >>> relevance("hamming", 32)(8.0), relevance("cosine", 32)(0.25), relevance("euclidean", 32)(3.0)
@@ -51,4 +54,6 @@ def relevance(measure: str, n_bits: int) -> Callable[[float], float]:
         return lambda distance: 1.0 - distance / n_bits
     if measure == "cosine":
         return lambda distance: max(0.0, 1.0 - distance)
+    if measure == "ip":
+        return lambda distance: 1.0 / (1.0 + math.exp(min(distance, 700.0)))
     return lambda distance: 1.0 / (1.0 + max(0.0, distance))

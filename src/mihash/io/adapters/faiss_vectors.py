@@ -59,8 +59,8 @@ def add_faiss(index: OnlineIndex, source: Any, at_once: int = 10_000) -> int:
 def vectors_to_faiss(index: OnlineIndex) -> Any:
     """Return the vectors of an index as a ``faiss.IndexIDMap2`` over a flat index, with the keys as ids.
 
-    The flat index measures squared Euclidean distance, or for an index with ``metric="cosine"`` inner products of
-    vectors of unit length.
+    The flat index measures squared Euclidean distance; for an index with ``metric="ip"`` inner products, and with
+    ``metric="cosine"`` those of vectors of unit length.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def vectors_to_faiss(index: OnlineIndex) -> Any:
     stats = index.stats()
     cosine = stats.metric == "cosine"
     width = index.n_features or 1
-    flat = faiss.IndexIDMap2(faiss.IndexFlatIP(width) if cosine else faiss.IndexFlatL2(width))
+    flat = faiss.IndexIDMap2(faiss.IndexFlatIP(width) if stats.metric != "euclidean" else faiss.IndexFlatL2(width))
     for page in item_pages(index):
         if not all(isinstance(item.key, int) for item in page):
             raise InvalidInput("The ids of FAISS are whole numbers, and there are strings among the keys.")

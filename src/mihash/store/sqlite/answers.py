@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..edition import Edition
 from ..filters import Condition
 from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
-from ..rescoring import rescored
+from ..rescoring import PRODUCT, rescored
 from .database import Database
 from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field
 from .filter_masks import mask_of
@@ -23,6 +24,7 @@ from .segments import Segments
 from .settings import read_settings
 
 _REMEMBERED = 8
+_REACHED = 1 << 22  # codes that are ranked at a time by inner products
 
 
 class Answers:
@@ -64,12 +66,21 @@ class Answers:
 
     def candidates(self, edition: Edition, question: Question) -> Found | None:
         """Return the nearest items by their codes: k, or as many as are rescored; None where rows are gone."""
-        reached = self.reached(edition, question)
-        if reached is None:
-            return None
-        if reached.sums is None:
-            return reached.by_codes
-        return by_margins(reached, question.n_wanted)
+        found: Found = []
+        for part in self._parts(edition, question):
+            reached = self.reached(edition, part)
+            if reached is None:
+                return None
+            found += reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted)
+        return found
+
+    def _parts(self, edition: Edition, question: Question) -> list[Question]:
+        """Return the question in parts; by inner products each query reaches so many codes that memory counts."""
+        if self._metric != PRODUCT:
+            return [question]
+        size = max(1, _REACHED // max(edition.n, 1))
+        starts = range(0, max(len(question.queries), 1), size)
+        return [replace(question, queries=question.queries[start : start + size]) for start in starts]
 
     def reached(self, edition: Edition, question: Question) -> Reached | None:
         """Return the nearest codes, with sums of margins where they are ranked by these; None if rows are gone."""
@@ -78,22 +89,25 @@ class Answers:
             live = self._matching(edition, question.where)
             if live is None:
                 return None
-        queries = as_columns(edition.mapping.encode_rows(question.queries))
+        by_product = self._metric == PRODUCT and question.radius is None
+        mapping = edition.mapping.for_products if by_product else edition.mapping
+        queries = as_columns(mapping.encode_rows(question.queries))
         how = live, question.method, question.n_threads
         if question.radius is not None:
             within = edition.searcher.within(queries, edition.columns, question.radius, *how)
             return Reached([(edition.ids[row], each) for row, each in within])
         ranked = question.by_margins(edition.mapping)
         with_factors = ranked and edition.has_factors and bool(question.factors)
-        k = reach(question.n_wanted, with_factors) if ranked else question.n_wanted
+        n_products = edition.n if by_product and with_factors else 0
+        k = reach(question.n_wanted, with_factors, n_products) if ranked else question.n_wanted
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
         found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
         if not ranked:
             return Reached(found, None, k)
-        margins = edition.mapping.margins(question.queries)
+        margins = mapping.margins(question.queries)
         sums = margin_sums(queries, edition.columns, rows, margins, question.n_threads)
         if with_factors:
-            sums = estimates(sums, margins, edition.factors, rows, edition.mapping.n_features)
+            sums = estimates(sums, margins, edition.factors, rows, edition.mapping.n_features, by_product)
         return Reached(found, list(sums), k)
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:

@@ -7,11 +7,13 @@ from ... import validation
 from ...errors import CorruptStore
 from .seals import value_check
 
+METRICS = ("euclidean", "cosine", "ip")
+
 
 def new_settings(dtype: str, metric: str) -> dict[str, Any]:
     """Return the first settings of a table."""
     validation.choice("dtype", dtype, ("float32", "float16"))
-    validation.choice("metric", metric, ("euclidean", "cosine"))
+    validation.choice("metric", metric, METRICS)
     return {"dtype": dtype, "metric": metric, "plain_keys": 1}
 
 
