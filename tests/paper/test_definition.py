@@ -40,6 +40,7 @@ def test_every_table_and_figure_is_there():
         "reservoir",
         "table3-wide",
         "learners",
+        "missing-labels",
     }
     expected |= {"table1-setting2", "everything"}
     assert set(definition_names()) == expected | {f"table{number}" for number in range(1, 10)}
@@ -101,6 +102,8 @@ def test_runs():
         (GOOD + "bits = [8, 8]\n", "`bits` must not name a value twice"),
         (GOOD + 'intervals = ["1"]\n', "`intervals and reservoirs` must be"),
         (GOOD + "reservoirs = [0]\n", "`intervals and reservoirs` must be"),
+        (GOOD + "missing = [-0.1]\n", "`missing` must be a finite number of at least 0"),
+        (GOOD + "missing = [1]\n", "`missing` must leave some labels"),
         (GOOD.replace('["lsh"]', "[[3]]"), "`methods` must be names of learners"),
         (GOOD.replace('["lsh"]', "[]"), "`methods` must not be empty for the kind 'online'"),
         (GOOD.replace('methods = ["lsh"]', ""), "`methods` must not be empty for the kind 'online'"),

@@ -38,6 +38,16 @@ def test_a_branch_is_the_loop_under_its_trigger(name):
         assert result.last == system.current
 
 
+def test_missing_labels_are_rows_that_are_not_learned_from():
+    points, rule = checkpoints(len(SPLIT.stream), 3), [mihash.FixedRate(100)]
+    found = learn_once(SPLIT, mihash.online.MIHash(16), rule, points, reservoir_size=100, seed=4, missing=0.4)
+    kept = np.random.default_rng([4, 21]).random(len(SPLIT.stream)) >= 0.4
+    system = mihash.OnlineHashing(mihash.online.MIHash(16), rule[0], 100, seed=4)
+    system.feed(SPLIT.X_stream[kept], SPLIT.y_stream[kept])
+    assert found.last == system.current
+    assert found.branches[0].updates == system.updates
+
+
 def test_times_and_gains_are_kept():
     points = checkpoints(len(SPLIT.stream), 3)
     calls = []

@@ -60,6 +60,14 @@ def test_intervals(tmp_path):
     )
 
 
+def test_missing_labels(tmp_path):
+    definition = define("missing", methods=("mihash",), bits=(16,), thetas=(), missing=(0.0, 0.4))
+    write(tmp_path, definition, lambda run: {"final": 0.8 - run.missing / 10})
+    table = make_table(definition, tmp_path, "smoke")
+    assert table.columns[-3:] == ("labels missing", "final mAP", "against all labels")
+    assert [row[-3:] for row in table.rows] == [("0 %", "0.800", ""), ("40 %", "0.760", "-5.0 %")]
+
+
 def test_learners(tmp_path):
     definition = define("learners", methods=("lsh", "momenthash"), bits=(8, 16), thetas=())
     write(

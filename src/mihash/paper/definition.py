@@ -24,13 +24,13 @@ from .sources import DATASETS, IMAGES, Source, check_dataset, find_source, is_fi
 
 DEFINITIONS = PARAMETERS.parent
 _DRAWS = {
-    "online": ("curves", "methods", "thetas", "intervals", "times", "reservoirs", "learners"),
+    "online": ("curves", "methods", "thetas", "intervals", "times", "reservoirs", "learners", "missing"),
     "correlation": ("correlation",),
     "distributions": ("distributions",),
     "batch": ("lengths", "training"),
     "images": ("end-to-end",),
 }
-_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs", "auc")
+_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs", "missing", "auc")
 _OF_FITS = ("n_features", "once", "scales")
 _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
@@ -61,8 +61,9 @@ class Definition:
         stream; ``"images"``: networks trained end to end.
     draws
         What is made of the results: ``"curves"``, ``"methods"`` (the table of curves alone), ``"thetas"``,
-        ``"intervals"``, ``"times"``, ``"reservoirs"``, ``"learners"`` and ``"lengths"`` (mAP by code length),
-        ``"correlation"``, ``"distributions"``, ``"training"`` (its time) or ``"end-to-end"``.
+        ``"intervals"``, ``"times"``, ``"reservoirs"``, ``"missing"`` (by missing labels), ``"learners"`` and
+        ``"lengths"`` (mAP by code length), ``"correlation"``, ``"distributions"``, ``"training"`` (its time) or
+        ``"end-to-end"``.
     datasets, methods, bits
         What is run; a method that needs labels is left out where there are none. A data set is one of the paper's
         three, or the path of a file, which is used whole at every scale.
@@ -74,6 +75,8 @@ class Definition:
         Update intervals in units of the protocol's.
     reservoirs
         Reservoir sizes in units of the protocol's.
+    missing
+        Shares of the labels that are missing, at random.
     trials
         How many random divisions and orders.
     auc
@@ -106,6 +109,7 @@ class Definition:
     fixed: bool = True
     intervals: tuple[float, ...] = (1.0,)
     reservoirs: tuple[float, ...] = (1.0,)
+    missing: tuple[float, ...] = (0.0,)
     trials: int = 3
     auc: str = "mean"
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -185,7 +189,7 @@ class Definition:
         return replace(self, parameters=given, scales={}, **lists)
 
     def _check_lists(self) -> None:
-        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "once"):
+        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "missing", "once"):
             if not isinstance(getattr(self, key), tuple | list):
                 raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
         for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
@@ -208,7 +212,10 @@ class Definition:
             validation.number("thetas", theta, finite=False)
         for value in (*self.intervals, *self.reservoirs):
             validation.number("intervals and reservoirs", value, above=0)
-        for key in ("methods", "bits", "thetas", "intervals", "reservoirs"):
+        for share in self.missing:
+            if validation.number("missing", share, minimum=0) >= 1:
+                raise InvalidInput(f"`missing` must leave some labels: numbers below 1; got {share!r}.")
+        for key in ("methods", "bits", "thetas", "intervals", "reservoirs", "missing"):
             values = getattr(self, key)
             if len(set(values)) < len(values):
                 raise InvalidInput(f"`{key}` must not name a value twice; got {list(values)}.")
@@ -287,11 +294,12 @@ class Definition:
         rules: list[float | None] = [*([None] if self.fixed else []), *self.thetas]
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):
             tuned, timed = tuned_arguments(method, source.name, n_bits), self.draws == "times"
-            for settings, share, every, theta in product(
-                self._settings(method), self.reservoirs, self.intervals, rules
+            for settings, share, missing, every, theta in product(
+                self._settings(method), self.reservoirs, self.missing, self.intervals, rules
             ):
                 arguments = tuple(sorted((tuned | settings).items()))
-                yield Job(self.kind, source.name, method, arguments, n_bits, trial, share, theta, every, timed)
+                learned = Job(self.kind, source.name, method, arguments, n_bits, trial, share, missing=missing)
+                yield replace(learned, theta=theta, every=every, timed=timed)
 
     def _fits(self) -> Iterator[Job]:
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):

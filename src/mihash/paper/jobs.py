@@ -50,6 +50,8 @@ class Job:
         Online: the update interval in units of the protocol's.
     timed
         Online: whether its times are wanted; then its pass serves no other interval or threshold.
+    missing
+        Online: the share of the stream's labels that are missing, at random.
     n_features
         Batch: to how many dimensions features are brought first, by a random orthonormal matrix; 0 leaves them.
     validate
@@ -66,6 +68,7 @@ class Job:
     theta: float | None = None
     every: float = 1.0
     timed: bool = False
+    missing: float = 0.0
     n_features: int = 0
     validate: bool = False
 
@@ -110,7 +113,8 @@ class Job:
                 "recipe": asdict(self.recipe),
                 **validated,
             }
-        return {key: values[key] for key in (*_COMMON, *_OWN[self.kind])} if self.kind in _OWN else {}
+        missing = {"missing": self.missing} if self.missing else {}
+        return {key: values[key] for key in (*_COMMON, *_OWN[self.kind])} | missing if self.kind in _OWN else {}
 
     @property
     def path(self) -> Path:
@@ -139,6 +143,7 @@ class Job:
         rule = "fixed-rate" if self.theta is None else f"theta-{_shortest(self.theta)}"
         rule += "" if self.every == 1 else f"-every-{_shortest(self.every)}"
         rule += "" if self.share == 1 else f"-reservoir-{_shortest(self.share)}"
+        rule += f"-missing-{_shortest(self.missing)}" if self.missing else ""
         return Path("timed" if self.timed else "") / folder / f"trial-{self.trial}" / f"{rule}.json"
 
     def __str__(self) -> str:

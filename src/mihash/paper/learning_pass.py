@@ -112,6 +112,7 @@ def learn_once(
     reservoir_size: int,
     top: int | None = None,
     seed: int = 0,
+    missing: float = 0.0,
     progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
 ) -> Pass:
     """Send the stream of a split through a learner, once, and follow every trigger.
@@ -131,7 +132,9 @@ def learn_once(
     top
         Where the ranking is cut, None for nowhere.
     seed
-        Seeds the reservoir.
+        Seeds the reservoir, and the draw of missing labels.
+    missing
+        The share of the labels that are missing. A label that is missing at one share is missing at larger ones.
     progress
         Called with how many examples of how many are done.
 
@@ -147,6 +150,9 @@ def learn_once(
     """
     loop = Loop(learner, Reservoir(reservoir_size, seed), triggers)
     X, y = loop.check(split.X_stream, split.y_stream)
+    if y is not None and missing:
+        gone = np.random.default_rng([seed, 21]).random(len(y)) < missing
+        y = validation.with_missing(y[~gone], gone)
     branches = [Branch(trigger) for trigger in triggers]
 
     def note(check: Check, mapping: HashMapping | None, position: int) -> None:

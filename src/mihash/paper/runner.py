@@ -242,4 +242,4 @@ def _only_cpu(device: str) -> bool:
 
 def _order(job: Job) -> tuple[float, ...]:
     """Return what orders the jobs of a task; networks stay as they come."""
-    return (job.n_bits, job.every, job.share, float("-inf") if job.theta is None else job.theta)
+    return (job.n_bits, job.every, job.share, job.missing, float("-inf") if job.theta is None else job.theta)

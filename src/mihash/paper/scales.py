@@ -80,6 +80,7 @@ class Stage:
                 reservoir_size=self.reservoir_size(split, job.share),
                 top=self.protocol.top,
                 seed=seed,
+                missing=job.missing,
             )
 
 

@@ -55,8 +55,8 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     Parameters
     ----------
     definition
-        One that draws curves (the table sums them up), thetas, intervals, times, reservoirs or learners; batch
-        methods; or networks.
+        One that draws curves (the table sums them up), thetas, intervals, times, reservoirs, learners or missing
+        labels; batch methods; or networks.
     results
         The folder of results.
     scale
@@ -176,6 +176,15 @@ def _reservoirs(found: Found) -> Made:
         yield outcome, cells | {"AUC against the usual size": change}
 
 
+def _missing(found: Found) -> Made:
+    """Yield a row for each share of missing labels, and what is left of the mAP with all labels."""
+    for job, outcome in found.items():
+        whole = found.get(replace(job, missing=0.0))
+        change = "" if whole is None or not job.missing else _change(outcome.mean("final"), whole.mean("final"))
+        cells = {"labels missing": f"{100 * job.missing:g} %", "final mAP": f"{outcome.mean('final'):.3f}"}
+        yield outcome, cells | {"against all labels": change}
+
+
 def _curves(found: Found) -> Made:
     """Yield what sums up each curve (Fig. 4, 5, 7 and 8)."""
     for fixed, outcome in _pairs(found):
@@ -196,6 +205,7 @@ _STREAM_ROWS: dict[str, Callable[[Found], Made]] = {
     "times": _times,
     "reservoirs": _reservoirs,
     "learners": learner_rows,
+    "missing": _missing,
 }
 _FIT_ROWS: dict[str, Callable[[Found], Iterable[Row]]] = {
     "lengths": lengths,

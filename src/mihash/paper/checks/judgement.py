@@ -130,4 +130,5 @@ def label(job: Job) -> str:
     name = f"{METHOD_NAMES.get(job.method, job.method)} on {dataset_title(job.dataset)}"
     name += "" if job.n_bits == 32 else f", {job.n_bits} bits"
     name += "" if job.every == 1 else f", U x {job.every:g}"
+    name += f", {100 * job.missing:g} % of the labels missing" if job.missing else ""
     return name + ("" if job.share == 1 else f", reservoir x {job.share:g}")
