@@ -52,6 +52,10 @@ def test_claims_are_judged(finished):
     assert dataclasses.replace(claim, measure="area", at_most=None, at_least=2.0).judge(results)[0] is False
     assert dataclasses.replace(claim, streams=("none", "turn")).judge(results) == (None, "not tested")
     assert dataclasses.replace(claim, streams=("*",), at_most=1).judge(results)[0]
+    cheaper = dataclasses.replace(claim, measure="cost_of_share", at_most=10)
+    assert cheaper.judge(results)[0]
+    results.of("digits", "none")[0]["rules"]["share"]["cost"] = -1.0  # a ratio would say nothing
+    assert cheaper.judge(results) == (None, "not tested")
     known = load_drift_claims()
     assert len({claim.id for claim in known}) == len(known) == 32
     for each in known:

@@ -246,6 +246,7 @@ def _of_rules(rules: dict[str, dict[str, Any]], measure: str, rule: str) -> floa
     if measure == "share_of_always":
         return float(rules[rule]["area"] / rules["always"]["area"])
     if measure == "cost_of_share":
-        return float(rules[rule]["cost"] / rules["share"]["cost"])
+        cost = float(rules["share"]["cost"])
+        return float(rules[rule]["cost"]) / cost if cost > 0 else None
     value = rules[rule].get(measure)
     return None if value is None else float(value)
