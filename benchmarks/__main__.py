@@ -21,6 +21,7 @@ NAMES = (
     "index",
     "ingest",
     "search",
+    "served",
     "filtered",
     "products",
     "peers",

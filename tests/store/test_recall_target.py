@@ -116,3 +116,39 @@ def test_few_items_match_a_filter(table):
     hits = table.search(Q, where={"odd": True})
     true = np.argsort(((Q[:, None] - odd[None]) ** 2).sum(axis=2), axis=1)[:, :10]
     assert hits.keys.tolist() == [[f"odd {i}" for i in each] for each in true]
+
+
+def test_a_large_table_is_measured_in_the_background(table, monkeypatch):
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)
+    first = table.target.choice(10)
+    assert first == Choice(1000, None)  # a safe number, at once
+    table.target.wait()
+    found = table.target.choice(10)
+    assert found.recall >= 0.95
+    assert found == table.target.choice(10, wait=True) == table.target.known()
+    table.rebuild(SECOND)
+    between = table.target.choice(10)
+    assert between.recall is None
+    assert between.rescore >= max(1000, found.rescore)
+    table.target.wait()
+    assert table.target.choice(10).recall is not None
+    table.target.stop()
+    table.rebuild(FIRST)
+    assert table.target.choice(10).recall is None
+    table.target.wait()
+    assert table.target.choice(10).recall is None  # a table that is closed measures nothing
+
+
+def test_what_was_measured_is_stored(table, tmp_path):
+    found, more = table.target.choice(10), table.target.choice(10, 0.9, margins=False)
+    with table.database.write() as connection:
+        table.target.store(connection)
+        table.target.store(connection)
+    table.close()
+    for read_only in (False, True):
+        again = SQLiteTable(tmp_path / "index", read_only=read_only)
+        again.exact = None  # nothing may be measured
+        assert again.target.known() == found
+        assert again.target.choice(10) == found
+        assert again.target.choice(10, 0.9, margins=False) == more
+        again.close()

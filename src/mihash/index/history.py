@@ -163,6 +163,7 @@ class History:
             return
         del self._pending[: self._write(connection)]
         self._table.store_codes(connection)
+        self._table.target.store(connection)
         through = self._through
         if through >= 0 or self._loop.learner.n_features is not None:
             state = saved.dump(self._loop.state() | {"through": through})

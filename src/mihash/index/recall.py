@@ -46,7 +46,7 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
     if rescore is None:
-        rescore = min(table.target.choice(k).rescore, edition.n_items - 1)
+        rescore = min(table.target.choice(k, wait=True).rescore, edition.n_items - 1)
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 

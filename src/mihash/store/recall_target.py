@@ -11,14 +11,20 @@ vectors would undo that. So with labels the number is fixed, unless the caller n
 For inner products queries are seldom like the items, so what items tell is not enough: at least 100 are looked up.
 """
 
+import json
+import sqlite3
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import MIHashError
 from .question import Question
 from .rescoring import PRODUCT
+from .sqlite.settings import write_settings
 
 if TYPE_CHECKING:
     from .edition import Edition, Published
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 RECALL = 0.95
 """The target of a search that names none."""
 
+MEASURED = "measured"
+"""The setting of a table that has what was measured."""
+
 _QUERIES = 100
 _SEED = 0
 _SURE = 2  # standard errors by which the measured recall must be above the target
@@ -34,7 +43,13 @@ _FEWEST = 100  # candidates that cost so little that nothing is measured
 _PER_RESULT = 10
 _MOST, _MOST_ASKED = 50, 10  # every 50th vector at most, every 10th where the caller has set the target
 _CHEAP = 2000  # vectors that may be looked up however few there are
+_AT_ONCE = 1 << 23  # numbers in the vectors of a table that is measured while the search waits
+_SAFE = 1000  # candidates while a larger one is measured
 _WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
+
+
+_Name = tuple[int, float, bool]
+"""How many results, the target, and whether margins are used."""
 
 
 class Choice(NamedTuple):
@@ -58,6 +73,9 @@ class _Truth(NamedTuple):
 class RecallTarget:
     """Chooses how many candidates to look up, for a table.
 
+    A large table is measured in a thread of its own; until that has ended, searches use what was known before, or
+    1,000 candidates. What was measured is stored with the table, so that it is not measured again when opened.
+
     Parameters
     ----------
     table
@@ -66,13 +84,21 @@ class RecallTarget:
 
     def __init__(self, table: "Table") -> None:
         self._table = table
-        self._lock = threading.Lock()
+        self._measuring = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
         self._truth: _Truth | None = None
         self._factors_pay = (-1, 0, False)  # for which version, of how many items
-        self._choices: dict[tuple[int, float, bool], tuple[int, int, Choice]] = {}
+        self._choices: dict[_Name, tuple[int, int, Choice]] = {}
+        self._stored: str | None = None  # what of this is on the disk, as text
 
-    def choice(self, k: int, recall: float | None = None, margins: bool | None = None) -> Choice:
-        """Return how many candidates reach a recall of the k nearest; measured if it was not yet."""
+    def choice(
+        self, k: int, recall: float | None = None, margins: bool | None = None, *, wait: bool = False
+    ) -> Choice:
+        """Return how many candidates reach a recall of the k nearest; measured if it was not yet.
+
+        Without ``wait``, a large table is measured in the background, and this returns a safe number meanwhile.
+        """
         edition = self._table.edition
         wide = _WIDTH
         while wide < k:
@@ -84,22 +110,76 @@ class RecallTarget:
         name = (wide, RECALL if recall is None else recall, margins is not False)
         share = _MOST if recall is None else _MOST_ASKED
         most = max(few, min(edition.n_items, _CHEAP), edition.n_items // share)
-        with self._lock:
-            version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
-            if version != edition.version or not _is_like(n_items, edition.n_items):
-                factors = margins is not False and self._pay(edition)
-                least = few if self._table.metric == PRODUCT else wide
-                found = self._measured(wide, name[1], margins, least, most, factors)
-                self._choices[name] = edition.version, edition.n_items, found
-        return found
+        self._read()
+        if (found := self._fresh_choice(name, edition)) is not None:
+            return found
+
+        def measure() -> Choice:
+            with self._measuring:
+                known = self._fresh_choice(name, edition)  # another thread may have measured it meanwhile
+                if known is None:
+                    pay = margins is not False and self._pay(edition)
+                    least = few if self._table.metric == PRODUCT else wide
+                    known = self._measured(wide, name[1], margins, least, most, pay)
+                    self._choices[name] = edition.version, edition.n_items, known
+                return known
+
+        if wait or not self._is_large(edition):
+            return measure()
+        self._in_background(measure)
+        before = self._choices.get(name)
+        safe = max(few, min(most, _SAFE))
+        return Choice(safe if before is None else min(most, max(safe, before[2].rescore)), None)
+
+    def _fresh_choice(self, name: "_Name", edition: "Edition | Published") -> Choice | None:
+        version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
+        return found if version == edition.version and _is_like(n_items, edition.n_items) else None
 
     def factors_pay(self, question: Question) -> bool:
-        """Tell whether the two bytes of each code find more of the true neighbours; measured if it was not yet."""
+        """Tell whether the two bytes of each code find more of the true neighbours; measured if it was not yet.
+
+        While a large table is measured in the background: whether they did before, and at first that they do.
+        """
         edition = self._table.edition
         if edition is None or not edition.has_factors or not question.by_margins(edition.mapping):
             return False
-        with self._lock:
-            return self._pay(edition)
+        self._read()
+        version, n_items, pay = self._factors_pay
+        if version == edition.version and _is_like(n_items, edition.n_items):
+            return pay
+
+        def measure() -> bool:
+            with self._measuring:
+                return self._pay(edition)
+
+        if not self._is_large(edition):
+            return measure()
+        self._in_background(measure)
+        return pay or version < 0
+
+    def _is_large(self, edition: "Edition | Published") -> bool:
+        """Tell whether to measure in the background; the shards of an index on Ray are asked at once."""
+        return edition.n_items * (self._table.n_features or 0) > _AT_ONCE and self._table.setting("table") != "ray"
+
+    def _in_background(self, measure: Callable[[], object]) -> None:
+        """Measure in a thread, unless one measures already; what fails is tried again by the next search."""
+
+        def run() -> None:
+            with suppress(MIHashError):  # the table was closed, or rows were purged
+                measure()
+
+        if not self._stopped and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=run, name="mihash-recall", daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until nothing is measured in the background."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def stop(self) -> None:
+        """Measure nothing more in the background: the table is closed."""
+        self._stopped = True
 
     def _pay(self, edition: "Edition | Published") -> bool:
         if not edition.has_factors or edition.n_items <= _FEWEST:
@@ -111,8 +191,33 @@ class RecallTarget:
             self._factors_pay = edition.version, edition.n_items, pay
         return pay
 
+    def store(self, connection: sqlite3.Connection) -> None:
+        """Store what was measured in the settings of the table, inside a transaction, unless it is there."""
+        choices = [[*name, version, n, *choice] for name, (version, n, choice) in self._choices.items()]
+        text = json.dumps({"pay": self._factors_pay, "choices": choices})
+        if text != self._stored and (choices or self._factors_pay[0] >= 0):
+            write_settings(connection, **{MEASURED: text})
+            self._table.settled(**{MEASURED: text})
+            self._stored = text
+
+    def _read(self) -> None:
+        """Take over what is stored in the settings, where nothing was measured here yet."""
+        if self._choices or self._factors_pay[0] >= 0:
+            return
+        text = self._table.setting(MEASURED)
+        if text is None:
+            return
+        found = json.loads(text)
+        version, n, pay = found["pay"]
+        self._factors_pay, self._stored = (version, n, bool(pay)), text
+        self._choices = {
+            (wide, recall, bool(margins)): (number, items, Choice(rescore, measured))
+            for wide, recall, margins, number, items, rescore, measured in found["choices"]
+        }
+
     def known(self) -> Choice | None:
         """Return what was chosen last for ten results and the default recall; None before such a search."""
+        self._read()
         found = self._choices.get((_WIDTH, RECALL, True))
         return None if found is None else found[2]
 

@@ -349,6 +349,7 @@ class Table(ItemReads):
 
     def close(self) -> None:
         """Close the files."""
+        self.target.stop()
         self.database.close()
 
     # Hooks of the write path
