@@ -20,7 +20,7 @@ from .problems import Problem, handle
 
 _ROUTERS = tuple(
     module.router
-    for module in (item_routes, search_routes, history_routes, control_routes, migration_routes, health_routes)
+    for module in (search_routes, item_routes, history_routes, control_routes, migration_routes, health_routes)
 )
 
 
