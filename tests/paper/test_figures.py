@@ -161,7 +161,7 @@ def test_what_is_not_varied_is_drawn_at_its_first_value(tmp_path):
 @pytest.mark.parametrize("name", definition_names())
 def test_missing_results_say_what_to_run(name, tmp_path):
     definition = load_definition(name)
-    if definition.draws in ("times", "methods", "intervals", "lengths", "training", "end-to-end"):
+    if definition.draws in ("times", "methods", "intervals", "missing", "lengths", "training", "end-to-end"):
         assert draw_figure(definition, tmp_path, "small") == ()
         return
     with pytest.raises(NotReady, match=f"Run `mihash reproduce {name} --scale small --results {tmp_path}`"):

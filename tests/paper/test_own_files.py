@@ -95,7 +95,7 @@ def test_every_experiment_runs_on_a_small_file_without_labels(tmp_path):
     made = run("reproduce", "--all", "--dataset", tmp_path / "bare.npy", "--results", tmp_path, "--processes", 1)
     assert made.exit_code == 0, made.output
     html = (tmp_path / "own/report.html").read_text()
-    tables = ("times", "methods", "intervals", "lengths", "training", "end-to-end")
+    tables = ("times", "methods", "intervals", "missing", "lengths", "training", "end-to-end")
     figures = [name for name in definition_names() if load_definition(name).draws not in tables]
     assert html.count("data:image/png;base64,") == len(figures)
     assert (
