@@ -221,7 +221,7 @@ INTERNAL = re.compile(r"constrained|pydantic|<|0x|object at|Input should|Value e
 
 def test_messages_show_no_internals(served):
     wrong = [{}, [], 3, {"vectors": 1}, {"vectors": [[None]]}, {"vectors": GOOD, "keys": [[]]}, {"keys": {}}]
-    wrong += [{"vectors": GOOD, "labels": each} for each in ("a", ["a"], [[2]], [1, [1]], [None])]
+    wrong += [{"vectors": GOOD, "labels": each} for each in ("a", ["a"], [[2]], [1, [1]], [{}])]
     wrong += [{"vectors": GOOD, "metadata": "a"}, {"vectors": GOOD, "x[y]": 1}, {"vectors": []}]
     answers = [
         served.post(address, body) for body in wrong for address in ("/v1/items", "/v1/search", "/v1/delete")
