@@ -25,7 +25,10 @@ def waiting(running):
     fields = {f"field {i}": "x" for i in range(60)}
     with running(limits=Limits(timeout_s=0.5, searchers=2, conditions=400)) as service:
         call = Caller(service).ready()
-        service.service.index.add(X, metadata=[fields] * len(X))
+        index = service.service.index
+        index.add(X, metadata=[fields] * len(X))
+        index.wait()
+        index.search(X[:1], where={"field 1": "x"})  # what is compiled at the first search takes longer than that
         yield call
 
 
