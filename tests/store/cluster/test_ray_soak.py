@@ -7,8 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-def test_an_index_survives_3_kills_of_its_shards_and_two_coordinators(nodes, tmp_path):
-    words = ["--kills", "3", "--items", "1000", "--rivals", "2", "--folder", str(tmp_path)]
+def test_an_index_survives_2_kills_of_its_shards_and_two_coordinators(nodes, tmp_path):
+    words = ["--kills", "2", "--items", "600", "--rivals", "1", "--folder", str(tmp_path)]
     command = [sys.executable, "-m", "soak", "cluster", *words, "--address", nodes.address]
     command += ["--nodes", "store-a", "store-b"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
