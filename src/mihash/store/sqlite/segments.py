@@ -291,7 +291,10 @@ class Segments:
         self, connection: sqlite3.Connection, first: int, kind: LabelKind | None, n_features: int
     ) -> Segment:
         """Remove a segment and return its rows."""
-        segment = self._decode([connection.execute(_ONE, (first,)).fetchone()], kind, n_features)
+        row = connection.execute(_ONE, (first,)).fetchone()
+        if row is None:  # its head is there, and it is not
+            raise CorruptStore(damaged(first))
+        segment = self._decode([row], kind, n_features)
         connection.execute("DELETE FROM segment WHERE first = ?", (first,))
         return segment
 
