@@ -35,27 +35,21 @@ from .online_learner import OnlineLearner, hyperplanes
 from .past_examples import KeptExamples, PastExamples
 from .planes import Planes
 from .step_rows import StepRows, from_past, from_sample, nearest_share
+from .step_schedule import FIRST_REFRESH, n_steps, next_refresh, takes_steps
 from .stream_kernel import StreamKernel
 
 Matrix = NDArray[np.float32]
 
 _AUTO = "auto"
 _MEMORY, _MEMORY_PER_CLASS = 20_000, 500  # examples
-_FIRST_REFRESH = 100  # examples; then 200, 400, 800, 1600, and so on by the schedule
-_EVERY = 1000  # examples between refreshes later
 _GROWN = 10  # a class refreshes the basis when it has twice its examples and so many more
 _OUTSIDE = 5  # the preconditioner outside the basis is made anew at every so many-th refresh
 _FEWEST = 50  # examples in the sample before the first information step
-_EARLY_STEPS, _EARLY_STEPS_PER_CLASS, _MOST_STEPS = 500, 20, 10
 _DRAWS = (150, 2500)
 _PAIRS = 62_500
 _ANCHORS = 100
 _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
-_SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
-_LATER_BLOCKS = 2  # on every so many-th
-_OFTEN = 5000  # examples; without labels, steps are taken on every n-th block of a stream n times as long,
-_RARELY = 20  # and on one in so many at least
 _DRAWN = 1000  # without labels, examples of the sample that a step looks at
 _MOST_CLASSES = 512
 _KERNEL_RIDGE = 0.1  # of the basis on a kernel map, whose spectrum falls faster, in units of that on the features
@@ -168,7 +162,7 @@ class MomentHash(OnlineLearner):
         self._planes: Planes | None = None
         self._since = 0
         self._blocks = 0
-        self._due = _FIRST_REFRESH
+        self._due = FIRST_REFRESH
         self._counts_then = np.zeros(0)
         self._refreshes = 0
         self._dimension = n_features
@@ -225,7 +219,7 @@ class MomentHash(OnlineLearner):
             self._basis is not None
             and self._planes is not None
             and len(reservoir) >= min(_FEWEST, reservoir.size)
-            and self._takes_steps()
+            and takes_steps(self._labelled, self._since, self._blocks, self._moments.n_classes)
         ):
             for block, others in self._drawn(StepRows(X, y), reservoir):
                 self._planes = self._step(self._basis, self._planes, block, others, reservoir)
@@ -238,9 +232,10 @@ class MomentHash(OnlineLearner):
         return X if self._kernel is None else self._kernel.features(X)
 
     def _refresh_when_due(self, X: Matrix, reservoir: Reservoir, slots: NDArray[np.int64]) -> None:
+        assert self._moments is not None
         if self._since >= self._due or self._has_grown():
             while self._due <= self._since:
-                self._due = 2 * self._due if self._due < _EVERY else self._due + self._every()
+                self._due = next_refresh(self._due, self._labelled, self._moments.n, self.block_size)
             self._refresh(reservoir.sample_after(X, slots))
 
     def refresh(self, keep: int) -> None:
@@ -251,7 +246,7 @@ class MomentHash(OnlineLearner):
         if self._moments is None:
             return
         self._moments = self._moments.discounted(keep)
-        self._since, self._due = 0, _FIRST_REFRESH
+        self._since, self._due = 0, FIRST_REFRESH
         if self._planes is not None:
             self._planes = self._planes._replace(k=0)
 
@@ -263,30 +258,6 @@ class MomentHash(OnlineLearner):
         if self.memory == _AUTO:
             return Moments(d, _MEMORY, _MEMORY_PER_CLASS, rank)
         return Moments(d, float(self.memory), rank=rank)
-
-    def _n_steps(self) -> int:
-        """Return how many steps to take on this block: several while the stream is young, the more the classes.
-
-        One on the block of an alarm: until the next refresh the basis is that of the stream before, and several
-        steps in it would part the codes of the rows to come from those of the rows before.
-        """
-        if not self._labelled or self._moments is None or not self._since:
-            return 1
-        early = max(_EARLY_STEPS, _EARLY_STEPS_PER_CLASS * self._moments.n_classes)
-        return max(self.replay, int(np.clip(round(early / max(self._since, 1)), 1, _MOST_STEPS)))
-
-    def _takes_steps(self) -> bool:
-        """Tell whether to take information steps on this block; on fewer ones when little is left to learn."""
-        if not self._labelled:
-            return self._blocks % min(_RARELY, max(1, self._since // _OFTEN)) == 0
-        n_classes = 0 if self._moments is None else self._moments.n_classes
-        return self._since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or self._blocks % _LATER_BLOCKS == 0
-
-    def _every(self) -> int:
-        """Return how many examples pass until the next refresh: a share of those in the moments."""
-        assert self._moments is not None
-        share = 0.1 if self._labelled else 0.2
-        return max(_EVERY, int(share * self._moments.n) // self.block_size * self.block_size)
 
     def _has_grown(self) -> bool:
         """Tell whether a class has so many more examples than at the last refresh that its mean has moved."""
@@ -356,10 +327,11 @@ class MomentHash(OnlineLearner):
         shares = self._moments.counts / self._moments.n
         n_others = int(np.clip(15 / max(float((shares * shares).sum()), 1e-4), *_DRAWS))
         past = self._kept if self.past is None else self.past
+        n = n_steps(self._since, self._moments.n_classes, self.replay)
         if self.replay and len(past) >= _FEWEST:
-            yield from from_past(block, past, reservoir.seen, self._n_steps(), n_others, self.seed)
+            yield from from_past(block, past, reservoir.seen, n, n_others, self.seed)
         else:
-            yield from from_sample(block, reservoir, self._n_steps(), n_others, self.seed)
+            yield from from_sample(block, reservoir, n, n_others, self.seed)
 
     def _refresh(self, sample: Matrix) -> None:
         """Make the basis anew from the moments; M and D stay, so that the codes move with it."""
