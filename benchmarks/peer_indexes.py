@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class Peer(Protocol):
 
     def search(self, q: Vectors, part: int | None = None) -> Ids:
         """Return the ten nearest to one query as a user would ask for them, of one part or of all."""
+        ...
+
+    def upsert(self, ids: Ids, X: Vectors) -> bool:
+        """Replace vectors, and return whether this index can."""
         ...
 
     def delete(self, ids: Ids) -> None:
@@ -54,6 +58,12 @@ class Mihash:
         """Return the ten nearest."""
         found: Ids = self.index.search(q, where=None if part is None else {"part": part}).keys
         return found
+
+    def upsert(self, ids: Ids, X: Vectors) -> bool:
+        """Replace vectors, and wait until they are stored and learned."""
+        self.index.upsert(X, ids, metadata=[{"part": int(number) % 10} for number in ids])
+        self.index.wait()
+        return True
 
     def delete(self, ids: Ids) -> None:
         """Remove items."""
@@ -105,6 +115,10 @@ class Faiss:
         nearest: Ids = ids[order]
         return nearest
 
+    def upsert(self, _ids: Ids, _X: Vectors) -> bool:
+        """Return False: these indexes cannot replace a vector."""
+        return False
+
     def delete(self, ids: Ids) -> None:
         """Mark items as removed; most compressed FAISS indexes cannot remove."""
         self._dead[ids] = True
@@ -130,29 +144,42 @@ class Usearch:
         found: Ids = np.asarray(self._index.search(q, 10 if part is None else 200).keys).astype(np.int64)
         return found if part is None else found[found % 10 == part][:10]
 
+    def upsert(self, ids: Ids, X: Vectors) -> bool:
+        """Replace vectors: remove, then add."""
+        self._index.remove(ids)
+        self._index.add(ids, X, threads=1)
+        return True
+
     def delete(self, ids: Ids) -> None:
         """Remove items."""
         self._index.remove(ids)
 
 
 class LanceDB:
-    """A LanceDB table on the disk with an IVF_PQ index, and a refine factor of 10."""
+    """A LanceDB table on the disk with an IVF_PQ or IVF_RQ index, and a refine factor of 10."""
 
-    def __init__(self, X: Vectors, folder: Path) -> None:
+    def __init__(self, X: Vectors, folder: Path, kind: Literal["IVF_PQ", "IVF_RQ"]) -> None:
         import lancedb
+
+        d = X.shape[1]
+        self._table = lancedb.connect(str(folder / "lance")).create_table("rows", self._rows(np.arange(len(X)), X))
+        n_parts = max(int(len(X) ** 0.5) // 2, 1)
+        if kind == "IVF_PQ":
+            n_sub = next(m for m in (16, 8, 4, 2, 1) if d % m == 0)
+            self._table.create_index(metric="l2", num_partitions=n_parts, num_sub_vectors=n_sub)
+        else:
+            self._table.create_index(metric="l2", num_partitions=n_parts, index_type=kind, num_bits=1)
+        self.bytes_per_row = 8 + (n_sub if kind == "IVF_PQ" else d / 8 + 8)
+
+    @staticmethod
+    def _rows(ids: Ids, X: Vectors) -> Any:
         import pyarrow as pa
 
-        numbers = np.arange(len(X))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
-        rows = pa.table({"id": numbers, "part": numbers % 10, "vector": vectors})
-        self._table = lancedb.connect(str(folder / "lance")).create_table("rows", rows)
-        n_parts = max(int(len(X) ** 0.5) // 2, 1)
-        n_sub = next(m for m in (16, 8, 4, 2, 1) if X.shape[1] % m == 0)
-        self._table.create_index(metric="l2", num_partitions=n_parts, num_sub_vectors=n_sub)
-        self.bytes_per_row = n_sub + 8
+        return pa.table({"id": ids, "part": ids % 10, "vector": vectors})
 
     def candidates(self, Q: Vectors, n: int) -> Ids:
-        """Return the n best by product quantisation."""
+        """Return the n best by its codes."""
         return np.array([self._ids(self._table.search(q).limit(n).nprobes(20)) for q in Q])
 
     def search(self, q: Vectors, part: int | None = None) -> Ids:
@@ -163,6 +190,12 @@ class LanceDB:
     def _ids(self, asked: Any) -> Ids:
         found: Ids = asked.select(["id", "_distance"]).to_arrow()["id"].to_numpy()
         return found
+
+    def upsert(self, ids: Ids, X: Vectors) -> bool:
+        """Replace rows by their numbers."""
+        merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(self._rows(ids, X))
+        return True
 
     def delete(self, ids: Ids) -> None:
         """Remove items."""
@@ -176,8 +209,9 @@ def peers(d: int) -> dict[str, Callable[[Vectors, Path], Peer]]:
         "mihash, default": Mihash,
         "FAISS PCA-PQ, 16 bytes": lambda X, f: Faiss(X, f, f"PCAR{n_pca},PQ16", 16),
         "FAISS LSH, 128 bits (flat binary)": lambda X, f: Faiss(X, f, "ITQ128,LSH" if d >= 128 else "LSH", 16),
-        "LanceDB IVF_PQ, 16 bytes": LanceDB,
+        "LanceDB IVF_PQ, 16 bytes": lambda X, f: LanceDB(X, f, "IVF_PQ"),
         "mihash, RandomRotation": lambda X, f: Mihash(X, f, learner="randomrotation"),
+        "LanceDB IVF_RQ": lambda X, f: LanceDB(X, f, "IVF_RQ"),
         "FAISS RaBitQ": lambda X, f: Faiss(X, f, "RaBitQ", d / 8 + 8),
         "FAISS IVF, vectors in memory": lambda X, f: Faiss(X, f, "IVF256,Flat", 4 * d + 8, 10),
         "usearch HNSW, vectors in memory": Usearch,
