@@ -58,6 +58,32 @@ def test_no_rounding_within_the_bound_changes_a_bit(d):
     assert not np.array_equal(flipped, codes), "the worst error must flip signs, or nothing was shown"
 
 
+@pytest.mark.identity
+@pytest.mark.parametrize("d", [1024, 1025, 4096, 9000])
+def test_bits_next_to_0_of_wide_rows_are_those_of_the_ordered_sum(d):
+    X, W = random_rows(12, d), random_rows(d, 12)
+    offset = -np.einsum("jk,kj->j", X.astype(float), W).astype(np.float32)  # bit j of row j is next to 0
+    bits = mihash.unpack(LinearMapping(W, offset).encode(X), 12)
+    expected = [[ordered_bit(x, w, c, False) for w, c in zip(W.T, offset, strict=True)] for x in X]
+    assert np.array_equal(bits, expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("row", [0, 299, 1000])
+def test_encode_names_the_row_that_is_not_finite(bad, unit, row):
+    X = random_rows(1200, 2100)  # more than one chunk
+    linear = LinearMapping(random_rows(2100, 9))
+    X[7] = np.finfo(np.float32).max  # finite, and its square is not
+    mappings = (linear, NormalizedMapping(linear, np.full(2100, 0.1), unit=unit))
+    codes = [mapping.encode(X) for mapping in mappings]
+    assert [len(part) for part in codes] == [1200, 1200]
+    X[row, 2099] = bad
+    for mapping in mappings:
+        with pytest.raises(mihash.errors.InvalidInput, match=f"row {row} has a NaN or an infinity"):
+            mapping.encode(X)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_projections_that_are_no_numbers_are_summed_again(value):
     X, W = random_rows(), random_rows(30, 9)

@@ -18,7 +18,7 @@ from ..kernels import one_thread
 from ..state import State
 from .ordered_sums import Matrix
 
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES, _FEWEST_ROWS = 1 << 21, 256  # of the vectors that are multiplied at a time
 
 
 class HashMapping(ABC):
@@ -84,6 +84,11 @@ class HashMapping(ABC):
         values = self.project(X) if projections is None else projections
         return np.packbits(values > 0, axis=1, bitorder="little")
 
+    def checked_signs(self, X: Matrix, first_row: int) -> NDArray[np.uint8]:
+        """Return `signs`; raise for a number that is not finite, and count rows from ``first_row``."""
+        validation.finite("X", X, first_row, any_length=True)
+        return self.signs(X)
+
     def encode(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Return the packed codes (n, ceil(b / 8)) of feature vectors (n, d); a value of 0 gives bit 0.
 
@@ -102,14 +107,12 @@ class HashMapping(ABC):
         codes = np.empty((len(X), -(-self.n_bits // 8)), dtype=np.uint8)
         if self.without_blas(len(X)) and not check:
             return self.signs(X)
-        rows = max(64, _CHUNK_BYTES // (4 * self.n_features))
+        rows = max(_FEWEST_ROWS, _CHUNK_BYTES // (4 * self.n_features))
         # One thread is faster for products of this size; the codes do not depend on it.
         with one_thread(), np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(X), rows):
                 part = slice(start, start + rows)
-                if check:
-                    validation.finite("X", X[part], start, any_length=True)
-                codes[part] = self.signs(X[part])
+                codes[part] = self.checked_signs(X[part], start) if check else self.signs(X[part])
         return codes
 
     @cached_property

@@ -69,6 +69,10 @@ class LinearMapping(HashMapping):
         """Return the codes: certified signs, which depend on the vector and the mapping alone."""
         return self._signs.encode(X, projections)
 
+    def checked_signs(self, X: Matrix, first_row: int) -> NDArray[np.uint8]:
+        """Return `signs`; a row's length, which they need, tells whether its numbers are finite."""
+        return self._signs.encode(X, first_row=first_row)
+
     @property
     def has_margins(self) -> bool:
         """True."""

@@ -87,6 +87,12 @@ class NormalizedMapping(HashMapping):
             return self.inner.signs(self.normalize(X), projections)
         return self._signs.encode(X, None if self.unit else projections)
 
+    def checked_signs(self, X: Matrix, first_row: int) -> NDArray[np.uint8]:
+        """Return `signs`; raise for a number that is not finite."""
+        if self._folded is None:
+            return super().checked_signs(X, first_row)
+        return self._signs.encode(X, first_row=first_row)
+
     @property
     def has_margins(self) -> bool:
         """Whether the inner mapping has margins."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import validation
 from ..kernels import jit, jit_reordering
 from .ordered_sums import Matrix, product
 
@@ -54,16 +55,23 @@ class LinearSigns:
         self._unit = unit
         self._norms = np.sqrt((self._columns.astype(np.float64) ** 2).sum(axis=1)) * (1 + 2.0**-40)
 
-    def encode(self, X: Matrix, projections: Matrix | None = None) -> NDArray[np.uint8]:
+    def encode(
+        self, X: Matrix, projections: Matrix | None = None, first_row: int | None = None
+    ) -> NDArray[np.uint8]:
         """Return the packed codes (n, ceil(b / 8)) of float32 vectors (n, d).
 
-        ``projections`` are X W + offset in float32, if the caller has them already; not for ``unit``.
+        ``projections`` are X W + offset in float32, if the caller has them already; not for ``unit``. With
+        ``first_row``, a number that is not finite is refused, and rows are counted from there.
         """
         d, b = self._weights.shape
         X = np.ascontiguousarray(X)
+        sizes = np.empty(len(X))
+        _lengths(X, self._unit, sizes)  # before the product, which then finds X in the cache
+        if first_row is not None and not np.isfinite(sizes).all():
+            validation.finite("X", X, first_row, any_length=True)
         codes = np.empty((len(X), -(-b // 8)), dtype=np.uint8)
         if projections is None:
-            P, added, n_terms = self._product(X), self._offset, min(d, _SLICE)
+            P, added, n_terms = self._product(X), self._offset, min(d, _SLICE) + d // _SLICE
         else:
             P, added, n_terms = projections, np.zeros(b), d + 1
         share = n_terms * _UNIT_32
@@ -72,16 +80,17 @@ class LinearSigns:
         weight = product_error * np.abs(self._offset)
         bounds = (slope + weight, level) if self._unit else (slope, level + weight)
         sum_error = _SAFE * 4 * (d + 4) * _UNIT_64
-        _encode(X, P, self._columns, self._offset, added, self._norms, self._unit, *bounds, sum_error, codes)
+        offsets = (self._offset, added)
+        _encode(X, sizes, P, self._columns, *offsets, self._norms, self._unit, *bounds, sum_error, codes)
         return codes
 
-    def _product(self, X: Matrix) -> NDArray[Any]:
-        """Return X W as BLAS gives it, overflows too; slices of many features are added in float64."""
+    def _product(self, X: Matrix) -> Matrix:
+        """Return X W as BLAS gives it, overflows too; products of slices of many features are added."""
         d = len(self._weights)
-        if d <= _SLICE:
-            return product(X, self._weights) if len(X) <= FEW_ROWS else X @ self._weights
-        total = np.zeros((len(X), len(self._offset)))
-        for start in range(0, d, _SLICE):
+        if without_blas(len(X), d):
+            return product(X, self._weights)
+        total: Matrix = X[:, :_SLICE] @ self._weights[:_SLICE]
+        for start in range(_SLICE, d, _SLICE):
             part = slice(start, start + _SLICE)
             total += X[:, part] @ self._weights[part]
         return total
@@ -117,6 +126,13 @@ def _length(x, exact):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _lengths(X, exact, out):  # type: ignore[no-untyped-def]
+    """Write the length of each row; only a row of finite numbers has a finite one."""
+    for i in range(len(X)):
+        out[i] = _length(X[i], exact)
+
+
+@jit
 def _ordered_dot(x, w):  # type: ignore[no-untyped-def]
     total = 0.0
     for k in range(len(x)):
@@ -139,13 +155,13 @@ def _sign(x, w, offset, unit, norm, size, error):  # type: ignore[no-untyped-def
 
 
 @jit
-def _encode(X, P, columns, offset, added, norms, unit, slope, level, sum_error, codes):  # type: ignore[no-untyped-def]
+def _encode(X, sizes, P, columns, offset, added, norms, unit, slope, level, sum_error, codes):  # type: ignore[no-untyped-def]
     """Write the signs of P + added L, where these are certain by slope |x| + level, else found again."""
     n, n_bits = P.shape
     positive = np.zeros(codes.shape[1] * 8, dtype=np.uint8)
     words = positive.view(np.uint64)
     for i in range(n):
-        size = _length(X[i], unit)
+        size = sizes[i]
         scale = size if unit else 1.0
         n_sure = 0
         for j in range(n_bits):
