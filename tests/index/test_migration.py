@@ -1,6 +1,7 @@
 """A migration to another embedding model: nothing is lost, and one generation answers."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput, NotReady, UnknownName
+from mihash.index.migration import root_database
+from mihash.store.sqlite.settings import write_settings
 
 rng = np.random.default_rng(5)
 OLD, NEW = rng.standard_normal((300, 8)), rng.standard_normal((300, 12))
@@ -49,6 +52,44 @@ def test_the_old_vectors_answer_until_the_cut_over_and_the_new_ones_after_it(ind
         assert again.migration.state == "cut over"
         with pytest.raises(NotReady, match="is not finished"):
             again.migrate()
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_search_is_answered_by_one_generation_and_outlives_its_table(index, undo):
+    migration = index.migrate()
+    migration.add(NEW, KEYS)
+    by_the_old = index.search(key=KEYS[7], k=3, rescore=50).keys.tolist()
+    get = index._table.get
+
+    def get_amid_a_cut_over(key):
+        item = get(key)
+        migration.cut_over()
+        if undo:  # which closes the table that was asked, and opens it again
+            index.migration.roll_back()
+        return item
+
+    index._table.get = get_amid_a_cut_over
+    assert index.search(key=KEYS[7], k=3, rescore=50).keys.tolist() == by_the_old
+    assert index.n_features == (OLD if undo else NEW).shape[1]
+
+
+def test_a_reader_follows_a_roll_back_whose_files_look_unchanged(index, tmp_path):
+    migration = index.migrate()
+    migration.add(NEW, KEYS)
+    log = tmp_path / "index" / "index.db-wal"
+    with mihash.open(tmp_path / "index", read_only=True) as reader:
+        assert nearest(reader, OLD[7]) == "item 7"
+        migration.cut_over()
+        assert nearest(reader, NEW[7]) == "item 7"
+        with root_database(index) as database, database.write() as connection:
+            write_settings(connection, note="x" * 10**6)  # a long log, which the next change begins anew
+        with sqlite3.connect(tmp_path / "index" / "index.db") as other:
+            other.execute("PRAGMA wal_checkpoint(RESTART)")
+        assert nearest(reader, NEW[7]) == "item 7"
+        before = log.stat()
+        index.migration.roll_back()
+        os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert nearest(reader, OLD[7]) == "item 7"
 
 
 def test_changes_of_the_old_items_are_taken_over(index):

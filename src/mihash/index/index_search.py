@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput, UnknownField
+from ..errors import InvalidInput, NotReady, StoreError, UnknownField
 from ..store.filters import compile_filter
 from ..store.keys import Key
 from ..store.question import Hits, PartialHits, Question
+from ..store.table import Table
 from .control import IndexControl
 from .recall import Recall, evaluate
 
@@ -110,29 +111,18 @@ class IndexSearch(IndexControl):
         """Return which fields of a filter no item has: misspelt names, most often."""
         return self._table.unknown_fields(compile_filter(where))
 
-    def _hits(
-        self,
-        X: ArrayLike | None,
-        k: int,
-        key: Key | None,
-        rescore: int | None,
-        recall: float | None,
-        options: Mapping[str, Any],
-    ) -> Hits:
-        """Return what `search` does, without a warning about unknown fields."""
-        if X is not None and key is None:
-            return self._table.search(X, k, rescore=rescore, recall=recall, **options)
-        if X is not None or key is None:
-            raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
-        Question.checked(k=k, rescore=rescore, recall=recall, **options)
-        radius = options["radius"]
-        if rescore is None:
-            rescore = self._table.target.choice(k, recall, options["margins"]).rescore if radius is None else 0
-        query = self._table.get(key).vector
-        hits = self._table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
-        others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
-        answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
-        return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)
+    def _hits(self, X: ArrayLike | None, *question: Any) -> Hits:
+        """Return what `search` does, from one generation, without a warning about unknown fields."""
+        while True:
+            table = self._table
+            try:
+                return _hits_of(table, X, *question)
+            except (
+                NotReady,
+                StoreError,
+            ):  # a migration has closed or emptied it meanwhile: ask the one that answers
+                if self._closed or self._table is table:
+                    raise
 
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int | None = None, seed: int = 0) -> Recall:
         """Return the share of the true k nearest items that searches find, on a sample of the stored ones.
@@ -140,3 +130,27 @@ class IndexSearch(IndexControl):
         Without ``rescore``, with as many candidates as a search looks up by default.
         """
         return evaluate(self._table, k, n_queries, rescore, seed)
+
+
+def _hits_of(
+    table: Table,
+    X: ArrayLike | None,
+    k: int,
+    key: Key | None,
+    rescore: int | None,
+    recall: float | None,
+    options: Mapping[str, Any],
+) -> Hits:
+    if X is not None and key is None:
+        return table.search(X, k, rescore=rescore, recall=recall, **options)
+    if X is not None or key is None:
+        raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
+    Question.checked(k=k, rescore=rescore, recall=recall, **options)
+    radius = options["radius"]
+    if rescore is None:
+        rescore = table.target.choice(k, recall, options["margins"]).rescore if radius is None else 0
+    query = table.get(key).vector
+    hits = table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
+    others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
+    answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
+    return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)

@@ -6,13 +6,11 @@ transaction there: a crash leaves the old generation or the new one.
 """
 
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorruptStore
-from .sqlite.database import DATABASE
+from .sqlite.database import DATABASE, Database
 
 _NAME = re.compile(r"generation-([1-9][0-9]{0,8})")
 
@@ -48,19 +46,38 @@ def as_generation(value: Any) -> int:
     return value
 
 
-def stored_generation(root: Path) -> int:
-    """Return which generation answers, as a process sees it that does not write."""
-    path = (root / DATABASE).absolute().as_uri()
-    with closing(sqlite3.connect(f"{path}?mode=ro", uri=True, isolation_level=None)) as connection:
-        row = connection.execute("SELECT value FROM setting WHERE name = 'generation'").fetchone()
-    return as_generation(None if row is None else row[0])
+class GenerationWatch:
+    """Tells a process that reads one generation when another one answers.
 
+    It asks the database of the outer folder. The times of its files would not do: they change as a transaction
+    is written, which is before it is visible.
 
-def generation_stamp(folder: Path) -> tuple[int, ...] | None:
-    """Return what changes when the outer folder chooses another generation; None for the outer folder itself."""
-    root = root_of(folder)
-    if root == folder:
-        return None
-    files = (root / DATABASE, root / f"{DATABASE}-wal")
-    found = [each.stat() for each in files if each.exists()]
-    return tuple(part for each in found for part in (each.st_mtime_ns, each.st_size))
+    Parameters
+    ----------
+    folder
+        The folder of a generation that is inside the folder of an index.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._own, self._root = generation_of(folder), Database(root_of(folder), read_only=True)
+        self._version: tuple[int, ...] | None = None  # of the outer database when it was read
+
+    @classmethod
+    def of(cls, folder: Path) -> "GenerationWatch | None":
+        """Return the watch of a folder; None for the folder of the index itself."""
+        return None if root_of(folder) == folder else cls(folder)
+
+    def has_moved(self) -> bool:
+        """Return whether another generation answers now."""
+        version = self._root.data_version()
+        if version != self._version:
+            with self._root.read() as connection:
+                row = connection.execute("SELECT value FROM setting WHERE name = 'generation'").fetchone()
+            if as_generation(None if row is None else row[0]) != self._own:
+                return True
+            self._version = version
+        return False
+
+    def close(self) -> None:
+        """Close the outer database."""
+        self._root.close()

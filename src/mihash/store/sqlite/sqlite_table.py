@@ -24,7 +24,7 @@ from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..elsewhere import Moved, RowsElsewhere
 from ..filters import Condition
-from ..generations import generation_of, generation_stamp, stored_generation
+from ..generations import GenerationWatch
 from ..keys import Key
 from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
@@ -81,8 +81,9 @@ class SQLiteTable(Table):
         self._edition: Edition | None = None
         self._followed: tuple[int, ...] | None = None
         self._following = threading.RLock()  # taken before the database's
-        self._generation_stamp = generation_stamp(self.database.folder)
+        self._watch: GenerationWatch | None = None
         try:
+            self._watch = GenerationWatch.of(self.database.folder) if read_only else None
             with self.database.read() as connection:
                 settings = read_settings(connection)
                 if settings.get("table") == "ray":
@@ -97,7 +98,7 @@ class SQLiteTable(Table):
                 self._clean()
             self._load()
         except BaseException:
-            self.database.close()
+            self._close_files()
             raise
 
     @classmethod
@@ -130,15 +131,15 @@ class SQLiteTable(Table):
         """Tell whether another generation answers now, for a process that only reads."""
         if not self.database.read_only:
             return False
-        stamp = generation_stamp(self.database.folder)
-        if stamp is None:
-            self._follow()
-            return bool(self._settings.get("generation"))
-        if stamp != self._generation_stamp:
-            if stored_generation(self.database.folder.parent) != generation_of(self.database.folder):
-                return True
-            self._generation_stamp = stamp
-        return False
+        if self._watch is not None:
+            return self._watch.has_moved()
+        self._follow()
+        return bool(self._settings.get("generation"))
+
+    def _close_files(self) -> None:
+        super()._close_files()
+        if self._watch is not None:
+            self._watch.close()
 
     @property
     def _with_factors(self) -> bool:
