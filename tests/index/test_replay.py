@@ -5,6 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
+from mihash.index import history
 from mihash.online import MomentHash
 from mihash.online.past_examples import KeptExamples
 
@@ -50,6 +51,22 @@ def test_a_reopened_index_draws_the_same(tmp_path, expected):
         index = mihash.OnlineIndex.open(tmp_path / "index")
     with index:
         index.catch_up()
+        assert index.current.fingerprint == expected
+
+
+def test_a_long_replay_is_not_repeated_after_the_next_kill(tmp_path, expected):
+    with fed(tmp_path / "index", [1300]) as index:
+        assert index.verify()["checkpoints"] == 0
+        index._history.forget()
+        assert index.current.fingerprint == expected
+        assert index.verify()["checkpoints"] == 1
+
+
+def test_a_checkpoint_comes_sooner_where_rows_are_wide(tmp_path, expected, monkeypatch):
+    monkeypatch.setattr(history, "_WIDE_ROWS", 100)
+    monkeypatch.setattr(history, "_WIDE_VALUES", 10 * 600)
+    with fed(tmp_path / "index", [650] * 2) as index:
+        assert index.verify()["checkpoints"] == 2
         assert index.current.fingerprint == expected
 
 

@@ -28,6 +28,8 @@ from .options import Options
 from .stored_examples import StoredExamples
 
 CHECKPOINT_ROWS = 16_384
+_WIDE_ROWS, _WIDE_VALUES = 4096, 1 << 22  # a checkpoint comes sooner, from so many rows, after so many values
+_REPLAYED_ROWS = 1024  # after so many, a replay ends with a checkpoint: processes that live briefly get ahead
 _KEPT = 2
 _ASKED = ("request", "price")
 _STORED = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
@@ -76,6 +78,7 @@ class History:
                 self._loop = loop
                 self._count()
                 self.flush()
+                self._checkpoint_after(_REPLAYED_ROWS)
             return self._loop
 
     @property
@@ -113,7 +116,12 @@ class History:
         if healthy and loop.failure is not None:
             reason = f"The rows are stored, but learning has stopped: {loop.failure}"
             warnings.warn(reason, RuntimeWarning, stacklevel=4)
-        if self._through - self._checkpointed >= CHECKPOINT_ROWS:
+        wide = max(_WIDE_ROWS, _WIDE_VALUES // (self._table.n_features or 1))
+        self._checkpoint_after(min(CHECKPOINT_ROWS, wide))
+
+    def _checkpoint_after(self, n_rows: int) -> None:
+        """Store a checkpoint, where the last one was so many rows ago."""
+        if self._through - self._checkpointed >= n_rows and not self._table.database.read_only:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)
 
