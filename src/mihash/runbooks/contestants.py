@@ -86,13 +86,13 @@ class Contestant(ABC):
 
 
 class Index(Contestant):
-    """An index of this package in a temporary folder, with the default options and a trigger."""
+    """An index of this package in a temporary folder, with the learner momenthash and a trigger."""
 
     def __init__(self, trigger: Trigger, seed: int = 0) -> None:
         super().__init__()
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-runbook-"))
         self._index = self._stack.enter_context(
-            OnlineIndex.create(Path(folder) / "index", trigger=trigger, seed=seed)
+            OnlineIndex.create(Path(folder) / "index", learner="momenthash", trigger=trigger, seed=seed)
         )
 
     def insert(self, tags: Tags, X: Rows) -> None:
@@ -192,7 +192,7 @@ class Lance(Contestant):
         assert self._table is not None
         found = np.full((len(queries), k), -1, dtype=np.int64)
         for place, query in enumerate(queries):
-            tags = self._table.search(query).select(["tag"]).limit(k).to_arrow()["tag"].to_numpy()
+            tags = self._table.search(query).select(["tag", "_distance"]).limit(k).to_arrow()["tag"].to_numpy()
             found[place, : len(tags)] = tags
         return found
 
