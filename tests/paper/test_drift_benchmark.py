@@ -7,9 +7,10 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput
 from mihash.paper.drift_benchmark import DriftClaim, DriftJob, Results, drift_jobs, load_drift_claims, run_drift
-from mihash.paper.drift_report import claims_table, stream_table, write_drift_report
-from mihash.paper.drift_run import SYSTEMS, run_stream
+from mihash.paper.drift_report import claims_table, held_out_table, stream_table, write_drift_report
+from mihash.paper.drift_run import RULES, SYSTEMS, run_stream
 from mihash.paper.drift_streams import KINDS, make_stream
+from mihash.paper.results import write_result
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,26 @@ def test_a_run_has_curves_alarms_and_costs(finished):
     assert results.figure("digits", "none", "share_of_always") > 0.9
     assert results.figure("digits", "rotate", "delay") <= 200
     assert results.figure("digits", "turn", "area") is None
+
+
+def test_held_out_queries_are_of_the_classes_so_far(tmp_path):
+    stream = make_stream(mihash.datasets.digits(), "classes", 1000, seed=0)
+    known = stream.y == stream.y[0]
+    held_out = stream.X[known], stream.y[known]  # queries that are in the table
+    runs = [
+        run_stream(each, "still", n_bits=16, reservoir_size=200, top=None, seed=0)["rules"]["price"]
+        for each in (stream, stream._replace(held_out=held_out))
+    ]
+    assert "area_held_out" not in runs[0]
+    assert {name: value for name, value in runs[1].items() if "held_out" not in name} == runs[0]
+    assert len(runs[1]["precisions_held_out"]) == len(runs[1]["precisions_held_out_recent"]) == 2
+    job = DriftJob("digits", "classes", "still", 0, "smoke")
+    write_result(tmp_path / job.path, {"rules": {"price": runs[1]}, "delays": []})
+    follows = dataclasses.replace(job, system="follows")
+    write_result(tmp_path / follows.path, {"rules": dict.fromkeys(RULES, runs[0]), "delays": []})
+    text = held_out_table(Results([job, follows], tmp_path), "digits")
+    assert text.splitlines()[2].startswith("| classes | 1 |  |  |  | 0.")
+    assert held_out_table(Results([follows], tmp_path), "digits") == ""
 
 
 def test_claims_are_judged(finished):

@@ -36,6 +36,18 @@ def test_classes_come_in_five_phases():
         seen |= new
 
 
+def test_rows_of_all_classes_are_held_out():
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 10, 4000)
+    many = mihash.datasets.Dataset("many", generator.standard_normal((4000, 8)), labels)
+    stream = make_stream(many, "classes", 1000, seed=0)
+    X, labels = stream.held_out
+    assert (np.bincount(labels) == 100).all()
+    assert not {row.tobytes() for row in stream.X} & {row.tobytes() for row in X}
+    assert make_stream(DIGITS, "classes", 4000, seed=0).held_out is None  # the stream takes all rows
+    assert make_stream(DIGITS, "none", 500, seed=0).held_out is None
+
+
 def test_priors_are_swapped():
     stream = make_stream(DIGITS, "prior", 1200, seed=0)
     common = {label for label in range(10) if (stream.y[:600] == label).mean() > 0.06}

@@ -40,6 +40,8 @@ def report_sections(results: Results) -> list[str]:
     parts = []
     for dataset in results.datasets:
         parts += [f"## {TITLES[dataset]}", stream_table(results, dataset)]
+        held_out = held_out_table(results, dataset)
+        parts += [f"Held-out queries over all classes so far:\n\n{held_out}"] if held_out else []
         whole = results.of(dataset, WHOLE)
         if whole:
             n = sum(len(result["alarms"]) for result in whole)
@@ -87,6 +89,33 @@ def stream_table(results: Results, dataset: str) -> str:
             )
         )
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def held_out_table(results: Results, dataset: str) -> str:
+    """Return AUC of held-out queries, in brackets with the table of the last rows; empty where none were held out.
+
+    The columns are the rules and systems of `stream_table`.
+    """
+    columns = {
+        f"price ({RECENT:,})": ("price", "follows"),
+        "2 %": ("share", "follows"),
+        "every check": ("always", "follows"),
+        "no watch": ("price", "still"),
+        "MIHash, 2 %": ("share", "paper"),
+    }
+    lines = []
+    for stream in results.streams(dataset):
+        cells = [stream, str(len(results.of(dataset, stream)))]
+        for rule, system in columns.values():
+            found = [
+                results.figure(dataset, stream, f"area_held_out{table}", rule, system) for table in ("", "_recent")
+            ]
+            known = [value for value in found if value is not None]
+            cells.append(f"{known[0]:.3f} ({known[1]:.3f})" if len(known) == len(found) else "")
+        if any(cells[2:]):
+            lines.append(" | ".join(cells))
+    head = " | ".join(["stream", "seeds", *columns])
+    return "\n".join(f"| {line} |" for line in [head, " | ".join(["---"] * 7), *lines]) if lines else ""
 
 
 def claims_table(results: Results) -> str:

@@ -2,8 +2,9 @@
 
 A system is a learner, a drift watch or none, and several triggers that share one learning pass. Every 400 examples
 the next 100 rows are queries before they are learned, against a table of everything so far and against one of the
-last 4,000 rows. A time at which no query has a relevant row does not count. For the schedule in hindsight,
-candidate mappings are kept, and each is measured on every window of 100 rows that comes after it.
+last 4,000 rows. A time at which no query has a relevant row does not count. Where a stream has rows that are held
+out, those of the classes that it has shown are queries as well. For the schedule in hindsight, candidate mappings
+are kept, and each is measured on every window of 100 rows that comes after it.
 """
 
 import time
@@ -25,7 +26,7 @@ from ..online import learner_class
 from ..ranking import mean_average_precision
 from ..reservoir import Reservoir
 from ..trigger import FixedRate, PriceUpdate, Trigger, TriggerUpdate
-from .drift_streams import Stream
+from .drift_streams import Matrix, Stream
 
 EVERY, N_QUERIES, RECENT = 400, 100, 4000
 WINDOW = 100
@@ -124,13 +125,20 @@ class _Candidates:
 
 @dataclass
 class _Branch:
-    """What a pass was under one trigger."""
+    """What a pass was under one trigger: when it made tables, and mAP over time by table and queries."""
 
     snapshot: HashMapping | None = None
     updated_at: list[int] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
-    everything: list[float] = field(default_factory=list)
-    recent: list[float] = field(default_factory=list)
+    precisions: dict[str, list[float]] = field(default_factory=dict)
+
+    def curves(self) -> dict[str, Any]:
+        """Return the curves, NaN as None, and the mean of each."""
+        found: dict[str, Any] = {}
+        for name, values in self.precisions.items():
+            found[f"area{name}"] = float(np.nanmean(values))
+            found[f"precisions{name}"] = [None if np.isnan(value) else value for value in values]
+        return found
 
 
 def run_stream(
@@ -222,10 +230,7 @@ def run_stream(
     costs = _costs(branches, candidates) if measured else [{} for _ in branches]
     result["rules"] = {
         name: {
-            "area": float(np.nanmean(branch.everything)) if measured else None,
-            "area_recent": float(np.nanmean(branch.recent)) if measured else None,
-            "precisions": [None if np.isnan(value) else value for value in branch.everything],
-            "precisions_recent": [None if np.isnan(value) else value for value in branch.recent],
+            **branch.curves(),
             "updated_at": branch.updated_at,
             "rehashes": len(branch.updated_at) - 1,
             "recomputed": sum(branch.updated_at),
@@ -244,34 +249,45 @@ class _Relevance:
         rows = np.random.default_rng(0).choice(len(stream.X), min(1000, len(stream.X)), replace=False)
         self.rule = within_fraction(stream.X[rows]) if stream.y is None else None
 
-    def between(self, queries: slice, base: slice) -> Any:
+    def between(self, queries: Matrix, labels: NDArray[Any] | None, base: slice) -> Any:
         X, y = self.stream.X, self.stream.y
-        if self.rule is None and y is not None:
-            return y[queries], y[base]
+        if self.rule is None and y is not None and labels is not None:
+            return labels, y[base]
         assert self.rule is not None
-        return self.rule.between(X[queries], None, X[base], None)
+        return self.rule.between(queries, None, X[base], None)
+
+
+def _queries(stream: Stream, at: int) -> dict[str, tuple[Matrix, NDArray[Any] | None]]:
+    """Return the queries of a time: the next rows, and those held out whose class the stream has shown."""
+    next_rows = slice(at, at + N_QUERIES)
+    found = {"": (stream.X[next_rows], None if stream.y is None else stream.y[next_rows])}
+    if stream.held_out is not None and stream.y is not None:
+        X, y = stream.held_out
+        known = np.isin(y, stream.y[:at])
+        found["_held_out"] = X[known], y[known]
+    return found
 
 
 def _retrieve(
     stream: Stream, relevance: _Relevance, branches: Sequence[_Branch], at: int, top: int | None
 ) -> None:
-    """Measure mAP of the next rows as queries, under each trigger's table."""
-    queries, found = slice(at, at + N_QUERIES), dict[str, tuple[float, float]]()
-    whole, recent = slice(0, at), slice(max(0, at - RECENT), at)
-    relevant = [relevance.between(queries, base) for base in (whole, recent)]
+    """Measure mAP of each kind of queries in each table, under each trigger's mapping."""
+    bases = {"": slice(0, at), "_recent": slice(max(0, at - RECENT), at)}
+    asked, found = _queries(stream, at), dict[str, dict[str, float]]()
     for branch in branches:
         mapping = branch.snapshot
         assert mapping is not None
         if mapping.fingerprint not in found:
-            asked, codes = mapping.encode_rows(stream.X[queries]), mapping.encode_rows(stream.X[whole])
-            both = [
-                mean_average_precision(asked, codes[base], rule, mapping.n_bits, top=top)
-                for base, rule in zip((whole, recent), relevant, strict=True)
-            ]
-            found[mapping.fingerprint] = both[0], both[1]
-        everything, newest = found[mapping.fingerprint]
-        branch.everything.append(everything)
-        branch.recent.append(newest)
+            codes = mapping.encode_rows(stream.X[:at])
+            found[mapping.fingerprint] = {
+                kind + table: mean_average_precision(
+                    mapping.encode_rows(X), codes[base], relevance.between(X, y, base), mapping.n_bits, top=top
+                )
+                for kind, (X, y) in asked.items()
+                for table, base in bases.items()
+            }
+        for name, value in found[mapping.fingerprint].items():
+            branch.precisions.setdefault(name, []).append(value)
 
 
 def _costs(branches: Sequence[_Branch], candidates: _Candidates) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ N_FIRST = 256  # rows that the normalisation is taken from
 _PHASES = 5
 _OLD = 0.2  # share of rows of earlier classes in a phase
 _RARE = 0.1  # share of the rare half of the classes
+_HELD_OUT = 1000  # rows that are kept out of a stream, of all classes together
 
 
 class Stream(NamedTuple):
@@ -34,6 +35,9 @@ class Stream(NamedTuple):
         After how many rows it changes abruptly.
     returns
         Those of ``changes`` that return to what was known before.
+    held_out
+        Of ``"classes"``: rows of every class that the stream does not have, and their labels; None of others, or
+        where the data set has no such rows.
     """
 
     kind: str
@@ -41,6 +45,7 @@ class Stream(NamedTuple):
     y: NDArray[Any] | None
     changes: tuple[int, ...] = ()
     returns: tuple[int, ...] = ()
+    held_out: tuple[Matrix, NDArray[Any]] | None = None
 
 
 def make_stream(dataset: Dataset, kind: str, length: int, seed: int) -> Stream:
@@ -114,7 +119,20 @@ def _classes(dataset: Dataset, length: int, rng: np.random.Generator) -> Stream:
         n = int(edges[phase + 1] - edges[phase])
         old = rng.random(n) < _OLD if phase else np.zeros(n, dtype=np.bool_)
         order += [pools[rng.integers(phase) if is_old else phase].take() for is_old in old.tolist()]
-    return Stream("classes", *_taken(dataset, np.array(order)), tuple(int(edge) for edge in edges[1:-1]))
+    held = _held_out(dataset.y, np.array(order), rng)
+    X, y = _taken(dataset, np.concatenate([order, held]).astype(np.int64))
+    changes = tuple(int(edge) for edge in edges[1:-1])
+    return Stream("classes", X[:length], y[:length], changes, (), (X[length:], y[length:]) if len(held) else None)
+
+
+def _held_out(y: NDArray[Any], order: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return rows that an order does not have: as many of each class, none where a class has too few of them."""
+    unused = np.ones(len(y), dtype=np.bool_)
+    unused[order] = False
+    names = np.unique(y)
+    each = max(1, _HELD_OUT // len(names))
+    rows = [rng.permutation(np.flatnonzero(unused & (y == name)))[:each] for name in names]
+    return np.concatenate(rows) if all(len(part) == each for part in rows) else np.empty(0, dtype=np.int64)
 
 
 def _prior(dataset: Dataset, length: int, rng: np.random.Generator) -> Stream:
