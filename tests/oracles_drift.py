@@ -57,7 +57,7 @@ def _moments(values):
     return mean, sum((value - mean) ** 2 for value in values) / len(values), len(values)
 
 
-def alarms(scores, n, threshold, slack, quiet, labelled=True):
+def alarms(scores, n, threshold, slack, quiet, labelled=True, slow=False):
     """Return the numbers of the blocks of n examples at which the CUSUM is above the threshold."""
     total, usual, waited, found = 0.0, 0.0, 0, []
     for number, z in enumerate(scores):
@@ -66,6 +66,8 @@ def alarms(scores, n, threshold, slack, quiet, labelled=True):
         total = max(0.0, total - (z - usual) - own_slack) if waited >= quiet else 0.0
         if waited < quiet and not labelled:
             usual = min(0.0, usual + 0.3 * (z - usual))
+        elif waited < quiet and not found and not slow:
+            usual = min(0.0, usual + 0.3 * (max(z, usual - 3) - usual))
         else:
             usual = min(0.0, usual + 0.05 * (max(z, usual - 3) - usual))
         if total > threshold:

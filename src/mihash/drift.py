@@ -8,6 +8,7 @@ features into codes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isnan, sqrt
 from typing import Any, NamedTuple, Self
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 
 ANCHORS = 200  # examples of the sample whose own information is measured
 _WEIGHT = 0.05  # of a block in the moving average of the score
-_FAST = 0.3  # the same without labels, while it is quiet
+_FAST = 0.3  # the same while it is quiet at the start, and without labels after an alarm
 _WORST = 3.0  # a score counts at most so much below that average
 _TINY = 1e-12
 _NAMED = 3  # classes or bits that an alarm names
@@ -115,10 +116,11 @@ class DriftWatch:
 
         S <- max(0, S - (z - usual) - slack),    an alarm where S > threshold.
 
-    The usual value is a moving average, at most 0: the sample flatters, as the mapping was learned from it. Slow
-    changes move the usual value along, and raise no alarm. Without labels it follows z closely in the quiet time
-    after an alarm: until the sample is replaced, each block differs from it for the reason that is known. The
-    slack is then multiplied by sqrt(1 - usual), as squares vary more the larger they are.
+    The usual value is a moving average, at most 0: the sample flatters, as the mapping was learned from it, and
+    the more the shorter the stream. Slow changes move the usual value along, and raise no alarm. It follows z
+    closely in the quiet time at the start, and without labels in that after an alarm: until the sample is
+    replaced, each block differs from it for the reason that is known. Without labels the slack is multiplied by
+    sqrt(1 - usual), as squares vary more the larger they are.
 
     In a loop (``OnlineHashing(..., drift=DriftWatch())``) an alarm makes the sample and the learner follow: the
     sample takes new examples as if the stream were as short as the sample, and the learner's `refresh` discounts
@@ -134,6 +136,10 @@ class DriftWatch:
         How many examples must pass after the start, or after an alarm, before the next one.
     keep
         How many examples' weight a learner keeps of the past at an alarm.
+    start
+        In a loop, how many examples the sample must hold before the watch looks, where it can hold so many; a
+        smaller sample must be full. None, for files of earlier versions: every sample must be full, and with
+        labels the usual value follows z slowly from the start.
 
     Examples
     --------
@@ -159,6 +165,7 @@ class DriftWatch:
     slack: float = 2.0
     quiet: int = 1000
     keep: int = 1000
+    start: int | None = 1000
     seen: int = field(default=0, init=False, repr=False, compare=False)
     _sum: float = field(default=0.0, init=False, repr=False, compare=False)
     _usual: float = field(default=0.0, init=False, repr=False, compare=False)
@@ -170,6 +177,17 @@ class DriftWatch:
         self.slack = validation.number("slack", self.slack, minimum=0)
         self.quiet = validation.integer("quiet", self.quiet, minimum=0)
         self.keep = validation.integer("keep", self.keep, minimum=1)
+        self.start = None if self.start is None else validation.integer("start", self.start, minimum=2)
+
+    def ready(self, n_sample: int, size: int) -> bool:
+        """Tell whether a sample that holds so many examples, of at most ``size``, is enough to compare with.
+
+        Examples
+        --------
+        >>> [DriftWatch().ready(n_sample, size) for n_sample, size in ((900, 5000), (1000, 5000), (300, 300))]
+        [False, True, True]
+        """
+        return n_sample >= (size if self.start is None else min(size, self.start))
 
     def observe(
         self,
@@ -227,13 +245,13 @@ class DriftWatch:
         self.seen += n
         self._waited += n
         z, quiet, labelled = evidence.score, self._waited < self.quiet, not isnan(evidence.arrivals)
+        first = self.seen == self._waited and self.start is not None  # before any alarm
         if not quiet:
             slack = self.slack if labelled else self.slack * sqrt(1 - self._usual)
             self._sum = max(0.0, self._sum - (z - self._usual) - slack)
-        if quiet and not labelled:
-            self._usual = min(0.0, self._usual + _FAST * (z - self._usual))
-        else:
-            self._usual = min(0.0, self._usual + _WEIGHT * (max(z, self._usual - _WORST) - self._usual))
+        weight = _FAST if quiet and (first or not labelled) else _WEIGHT
+        counted = z if quiet and not labelled else max(z, self._usual - _WORST)
+        self._usual = min(0.0, self._usual + weight * (counted - self._usual))
         if self._sum <= self.threshold:
             return None
         reason = f"the stream has changed: {evidence.text}; the sum of {self._sum:.1f} is above {self.threshold:g}"
@@ -246,7 +264,19 @@ class DriftWatch:
 
     def parameters(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"threshold": self.threshold, "slack": self.slack, "quiet": self.quiet, "keep": self.keep}
+        names = ("threshold", "slack", "quiet", "keep", "start")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the watch that `parameters` belong to; those of earlier files have no ``start``.
+
+        Examples
+        --------
+        >>> DriftWatch.of({"threshold": 6.0, "slack": 2.0, "quiet": 1000, "keep": 1000}).start is None
+        True
+        """
+        return cls(**({"start": None} | dict(parameters)))
 
     def state(self) -> State:
         """Return the sum and the counts."""

@@ -162,11 +162,18 @@ def test_the_watch_is_an_option_and_earlier_indexes_have_none(tmp_path):
     earlier += '"parameters": {}, "reservoir_size": 2000, "seed": 0, "theta": null}'
     found = Options.from_text(earlier)
     assert found.drift is None
+    watched = earlier[:-1] + ', "drift": {"keep": 1000, "quiet": 1000, "slack": 2.0, "threshold": 6.0}}'
+    assert Options.from_text(watched).drift == mihash.DriftWatch(start=None)  # as it was
+    assert Options.from_text(Options.from_text(watched).to_text()).drift == mihash.DriftWatch(start=None)
     assert found.trigger == mihash.TriggerUpdate(0.02, relative=True)
     with mihash.open(tmp_path / "index", drift=False) as index:
         assert index.options.drift is None
     with pytest.raises(InvalidInput, match="created with drift=None"):
         mihash.open(tmp_path / "index", drift=True)
+    mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch(start=None)).close()
+    mihash.open(tmp_path / "earlier", drift=True).close()  # any watch will do
+    with pytest.raises(InvalidInput, match="start=None"):
+        mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch())
     with pytest.raises(InvalidInput, match="`drift` must be a DriftWatch, True or False"):
         mihash.open(tmp_path / "other", drift="often")
 

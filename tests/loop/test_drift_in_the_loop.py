@@ -69,6 +69,36 @@ def test_without_a_change_there_is_no_alarm():
     assert alarms(fed(make(), rows=rows, labels=None)) == []
 
 
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_change_before_the_sample_is_full_raises_an_alarm(labelled):
+    """The sample holds all that was seen; after the alarm it goes on taking every example until it is full."""
+    found, given = [], y if labelled else None
+    for start in (400, None):
+        watch = mihash.DriftWatch(start=start)
+        loop = Loop(mihash.online.MomentHash(12), mihash.Reservoir(2000), [PRICE], drift=watch)
+        found.append([check.seen for check in alarms(fed(loop, labels=given))])
+        assert len(loop.reservoir) == 2000
+    assert found[0] in ([1700], [1800])
+    assert found[1] == []
+
+
+@pytest.mark.identity
+@pytest.mark.parametrize("n", [350, 1650, 1750, 2300])
+def test_with_a_sample_that_grows_a_state_continues_to_the_same_bits(n):
+    def grown():
+        watch = mihash.DriftWatch(start=400)
+        return Loop(mihash.online.MomentHash(12), mihash.Reservoir(2000), [PRICE], drift=watch)
+
+    whole, first, second = grown(), grown(), grown()
+    told = fed(whole, (1, 130, 969, 601, 299, 600))
+    assert len(alarms(told)) == 1
+    before = fed(first, (n,))
+    second.restore(saved.load(saved.dump(first.state())))
+    after = fed(second, (len(X) - n,), y[n:], X[n:])
+    assert [check for check, _, _ in before + after] == [check for check, _, _ in told]
+    assert saved.dump(second.state()) == saved.dump(whole.state())
+
+
 def test_without_labels_the_projections_raise_the_alarm():
     (alarm,) = alarms(fed(make(), labels=None))  # one, though old examples stay in the sample for a while
     assert alarm.seen in (1700, 1800)

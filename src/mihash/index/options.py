@@ -190,6 +190,8 @@ class Options:
             raise InvalidInput(f"`{unknown[0]}` is not an option of an index; see OnlineIndex.create.")
         asked = Options.chosen(n_bits, learner, trigger, **({"seed": self.seed} | others))
         given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | others
+        if given.get("drift") is True and self.drift is not None:
+            del given["drift"]  # any watch will do
         names = [name for name, value in given.items() if value is not None]
         pairs = {name: (getattr(self, name), getattr(asked, name)) for name in names}
         if isinstance(learner, OnlineLearner):
@@ -259,6 +261,6 @@ class Options:
                 trigger = trigger_from_state(rule)
             else:
                 trigger = _earlier_trigger(interval) if theta is None else TriggerUpdate(theta, interval)
-            return cls(**values, trigger=trigger, drift=None if watch is None else DriftWatch(**watch))
+            return cls(**values, trigger=trigger, drift=None if watch is None else DriftWatch.of(watch))
         except (TypeError, ValueError, KeyError) as error:
             raise CorruptStore(f"The options of the index cannot be read: {error}.") from error

@@ -86,7 +86,7 @@ class Arrivals:
     ) -> Decision | None:
         """Let triggers that have a price, and a drift watch, look at rows; return an alarm as it is told, or None.
 
-        ``current`` returns the current mapping. The drift watch looks once the reservoir is full.
+        ``current`` returns the current mapping. The drift watch looks once the reservoir holds enough examples.
         """
         n_windows = windows_each(reservoir)
         evidence: Evidence | None = None
@@ -118,7 +118,7 @@ class Arrivals:
             for branch, information in zip(prices, others, strict=True):
                 assert isinstance(branch.trigger, PriceUpdate)
                 branch.trigger.observe(own, information, n_windows)
-        if drift is None or len(reservoir) < reservoir.size:
+        if drift is None or not drift.ready(len(reservoir), reservoir.size):
             return None
         return self.evidence(reservoir, current, rows, own)
 

@@ -259,7 +259,7 @@ class OnlineHashing:
         table.restore(state["table"])
         if trigger is not None:
             trigger = trigger_from_state(trigger)
-        drift = None if state.get("drift") is None else DriftWatch(**state["drift"])  # not in earlier files
+        drift = None if state.get("drift") is None else DriftWatch.of(state["drift"])  # not in earlier files
         system = cls(learner, trigger, learning["reservoir"]["size"], table, drift)
         system._loop.restore(state)
         system._names.restore(state["names"])
