@@ -205,8 +205,10 @@ class Loop:
         self.queue.convert(self.normalization.apply)
 
     @property
-    def _prices(self) -> list[Branch]:  # whose triggers look at rows before they are learned
-        return [branch for branch in self.branches if isinstance(branch.trigger, PriceUpdate)]
+    def _prices(self) -> list[Branch]:  # whose triggers look at rows before these are learned, if any are
+        return [
+            own for own in self.branches if isinstance(own.trigger, PriceUpdate) and self.learner.learned_names
+        ]
 
     @property
     def _window(self) -> int:

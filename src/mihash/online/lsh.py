@@ -34,6 +34,7 @@ class LSH(OnlineLearner):
 
     name = "lsh"
     learned_names = ()  # the hyperplanes follow from the seed
+    uses_threshold = False
 
     def __init__(self, n_bits: int = 32, *, seed: int = 0) -> None:
         super().__init__(n_bits, seed)

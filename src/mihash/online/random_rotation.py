@@ -40,6 +40,7 @@ class RandomRotation(OnlineLearner):
 
     name = "randomrotation"
     learned_names = ()  # the rotation follows from the seed
+    uses_threshold = False
 
     def __init__(self, n_bits: int = 32, *, seed: int = 0) -> None:
         super().__init__(n_bits, seed)
