@@ -24,6 +24,7 @@ NAMES = (
     "served",
     "filtered",
     "products",
+    "code_lengths",
     "peers",
     "plan",
     "cluster",

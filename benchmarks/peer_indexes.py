@@ -206,11 +206,11 @@ def peers(d: int) -> dict[str, Callable[[Vectors, Path], Peer]]:
     """Return how each index is made, by name; those of about 16 to 18 bytes for each row first."""
     n_pca = min(64, d)
     return {
-        "mihash, default": Mihash,
+        "mihash, MomentHash, 128 bits": lambda X, f: Mihash(X, f, learner="momenthash", n_bits=128),
         "FAISS PCA-PQ, 16 bytes": lambda X, f: Faiss(X, f, f"PCAR{n_pca},PQ16", 16),
         "FAISS LSH, 128 bits (flat binary)": lambda X, f: Faiss(X, f, "ITQ128,LSH" if d >= 128 else "LSH", 16),
         "LanceDB IVF_PQ, 16 bytes": lambda X, f: LanceDB(X, f, "IVF_PQ"),
-        "mihash, RandomRotation": lambda X, f: Mihash(X, f, learner="randomrotation"),
+        "mihash, default": Mihash,
         "LanceDB IVF_RQ": lambda X, f: LanceDB(X, f, "IVF_RQ"),
         "FAISS RaBitQ": lambda X, f: Faiss(X, f, "RaBitQ", d / 8 + 8),
         "FAISS IVF, vectors in memory": lambda X, f: Faiss(X, f, "IVF256,Flat", 4 * d + 8, 10),

@@ -2,8 +2,8 @@
 
 Each index is made and asked in a process of its own, one after the other, with one thread for BLAS and FAISS. The
 data is a generated set (MIHASH_PEERS_ROWS rows of 384 numbers, 300,000 by default), and gist22k and cifar10_vgg16
-where MIHASH_DATA is set; MIHASH_PEERS_DATA names some of them. The numbers go to docs/images/peers.json, and a
-picture of them to docs/images/peers.png.
+where MIHASH_DATA is set; MIHASH_PEERS_DATA names some of them. MIHASH_PEERS_INDEX measures one index again, and
+keeps the numbers of the others. They go to docs/images/peers.json, and a picture of them to docs/images/peers.png.
 """
 
 import json
@@ -81,8 +81,11 @@ def measure(data: str, name: str) -> dict[str, Any]:
         record["default"], record["cpu_ms"], times = _timed(index, Q, true, None)
         record["p50_ms"], record["p99_ms"] = np.percentile(times, [50, 99]).tolist()
         begin = time.process_time()
-        index.search(Q[0], 7)
+        index.search(Q[0], 7)  # the first filter on this field, then the first with another value
         record["first_filter_ms"] = 1e3 * (time.process_time() - begin)
+        begin = time.process_time()
+        index.search(Q[0], 5)
+        record["next_filter_ms"] = 1e3 * (time.process_time() - begin)
         record["filtered"], record["filtered_ms"], _ = _timed(index, Q, nearest(X, Q, part), 3)
         changed = np.random.default_rng(2).choice(len(X), N_UPSERTED, replace=False)
         begin = time.process_time()
@@ -113,14 +116,16 @@ def _timed(
 def run() -> None:
     names = ["generated"] + (list(_FILES) if "MIHASH_DATA" in os.environ else [])
     names = os.environ.get("MIHASH_PEERS_DATA", ",".join(names)).split(",")
-    records = []
+    again = os.environ.get("MIHASH_PEERS_INDEX")
+    records = json.loads(NUMBERS.read_text(encoding="utf-8"))["records"] if again else []
     for data in names:
-        for name in peers(D):
+        for name in [again] if again else peers(D):
             command = [sys.executable, "-m", f"{__package__}.peers", data, name]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 console.print(f"{name} on {data}: {done.stderr.strip().splitlines()[-1][:200]}")
                 continue
+            records = [r for r in records if (r["data"], r["index"]) != (data, name)]
             records.append(json.loads(done.stdout.splitlines()[-1]))
             NUMBERS.write_text(json.dumps({"records": records}, indent=1) + "\n", encoding="utf-8")
             console.print(f"[dim]{data}: {name}, {records[-1]['ingest_us']:.0f} us a row[/dim]")
@@ -138,9 +143,10 @@ def show(records: list[dict[str, Any]]) -> None:
         row += [f"{value:.3f}" for value in (*r["recall"], r["default"])]
         row += [f"{r['cpu_ms']:.2f}", f"{r['p99_ms']:.1f}"]
         row += [f"{r[name]:.3f}, {r[name + '_ms']:.2f}" for name in ("filtered", "after_deletes")]
-        row += [f"{r['first_filter_ms']:.0f}", "-" if r["upsert_ms"] is None else f"{r['upsert_ms']:.0f}"]
+        names = ("first_filter_ms", "next_filter_ms", "upsert_ms")
+        row += ["-" if r[name] is None else f"{r[name]:.0f}" for name in names]
         rows.append(row)
-    header += ["filtered, ms", "10 % deleted, ms", "first filter, ms", f"{N_UPSERTED} upserts, ms"]
+    header += ["filtered, ms", "10 % deleted, ms", "first filter, ms", "next", f"{N_UPSERTED} upserts, ms"]
     if records:
         show_grid(f"{records[0]['data']}: {records[0]['rows']:,} x {records[0]['d']}", header, rows)
 
@@ -152,14 +158,23 @@ def draw(numbers: Path) -> None:
 
     records = json.loads(numbers.read_text(encoding="utf-8"))["records"]
     names = list(dict.fromkeys(r["data"] for r in records))
-    figure = Figure(figsize=(6.5 * len(names), 4.4), layout="constrained")
+    kinds = list(dict.fromkeys(r["index"] for r in records))
+    figure = Figure(figsize=(4.2 * len(names), 5.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+    panels = np.atleast_1d(figure.subplots(1, len(names), sharey=True))
+    for axes, name in zip(panels, names, strict=True):
         for r in (r for r in records if r["data"] == name):
-            color = "#17527f" if r["index"].startswith("mihash") else "#d1495b"
-            axes.scatter(r["cpu_ms"], r["default"], color=color)
-            axes.annotate(f"{r['index']} ({r['bytes']:.0f} B)", (r["cpu_ms"], r["default"]), fontsize=7)
-        axes.set(xscale="log", xlabel="CPU ms a query", ylabel="recall@10", title=name)
+            marker = "*" if r["index"].startswith("mihash") else "o"
+            size = 170 if marker == "*" else 55
+            color = f"C{kinds.index(r['index'])}"
+            axes.scatter(r["cpu_ms"], r["default"], s=size, marker=marker, color=color, label=r["index"], zorder=2)
+        rows = next(r for r in records if r["data"] == name)
+        axes.set(xscale="log", xlim=(0.1, 50), xlabel="CPU of a query, ms")
+        axes.set_title(f"{name}, {rows['rows']:,} x {rows['d']}", fontsize=11)
+        axes.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("recall@10 of a default search")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9)
     figure.savefig(numbers.with_suffix(".png"), dpi=110)
 
 

@@ -82,21 +82,56 @@ def test_they_are_used_where_they_find_more(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("d", "labels", "expected"), [(12, False, 64), (100, False, 128), (100, True, 64), (64, False, 64)]
+    ("d", "labels", "learner", "expected"),
+    [
+        (12, False, "momenthash", 64),
+        (64, False, "momenthash", 64),
+        (100, True, "momenthash", 64),
+        (100, False, "randomrotation", 128),
+        (200, False, "randomrotation", 200),
+        (600, False, "randomrotation", 512),
+    ],
 )
-def test_the_code_length_is_chosen_by_the_first_rows(tmp_path, d, labels, expected):
+def test_learner_and_code_length_are_chosen_by_the_first_rows(tmp_path, d, labels, learner, expected):
     rows = rng.standard_normal((300, d))
     with mihash.open(tmp_path / "index") as index:
         with pytest.raises(InvalidInput):
             index.add(rows * np.nan)
         index.add(rows, np.arange(300) % 3 if labels else None)
         index.wait()
+        assert index.stats()["learner"] == index.options.learner == learner
         assert index.stats()["n_bits"] == index.snapshot.n_bits == index.options.n_bits == expected
         before = index.search(rows[:3], rescore=0)
     with mihash.open(tmp_path / "index") as index:
         assert index.options.n_bits == expected
         assert index.search(rows[:3], rescore=0).distances.tolist() == before.distances.tolist()
         index.add(rows + 1, np.arange(300) % 3 if labels else None)
+
+
+def test_labels_after_rows_that_were_refused_choose_again(tmp_path):
+    rows = rng.standard_normal((300, 100))
+    with mihash.open(tmp_path / "index") as index:
+        with pytest.raises(InvalidInput):
+            index.add(rows, keys=[1] * 300)
+        index.add(rows, np.arange(300) % 3)
+        assert (index.options.learner, index.options.n_bits) == ("momenthash", 64)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"n_bits": 128},
+        {"learner": "momenthash"},
+        {"trigger": mihash.PriceUpdate(20)},
+        {"drift": mihash.DriftWatch()},
+        {"normalize": False},
+        {"factors": False},
+    ],
+)
+def test_who_gives_an_option_of_learning_gets_a_learner(tmp_path, given):
+    with mihash.open(tmp_path / "index", **given) as index:
+        index.add(rng.standard_normal((50, 100)))
+        assert (index.options.learner, index.options.n_bits) == ("momenthash", 128)
 
 
 def test_a_code_length_that_was_given_stays(tmp_path):

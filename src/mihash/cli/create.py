@@ -21,14 +21,15 @@ def create(
     path: NewFolder,
     bits: Annotated[
         int | None,
-        typer.Option(help="Code length.", show_default="64 or 128, by the first rows (docs/choosing.md)"),
+        typer.Option(help="Code length.", show_default="64 or more, by the first rows (docs/choosing.md)"),
     ] = None,
     learner: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, randomrotation, refit or sketchhash."
+            help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, randomrotation, refit or sketchhash.",
+            show_default="momenthash; or randomrotation for rows without labels (docs/choosing.md)",
         ),
-    ] = "momenthash",
+    ] = None,
     metric: Annotated[str, typer.Option(help="The distance: euclidean, cosine or ip.")] = "euclidean",
     theta: Annotated[
         float | None,
@@ -42,7 +43,7 @@ def create(
         float | None,
         typer.Option(help="What a rehash costs, in perfectly answered queries.", show_default="20"),
     ] = None,
-    interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
+    interval: Annotated[int | None, typer.Option(help="Rows between two decisions.", show_default="100")] = None,
     reservoir_size: Annotated[int, typer.Option(help="Rows in the sample that quality is measured on.")] = 2000,
     dtype: Annotated[
         str, typer.Option(help="How vectors are stored: float32, or float16 for half the space.")
@@ -93,17 +94,20 @@ def create(
 
     if theta is not None and price is not None:
         raise InvalidInput("Give --theta or --price, not both: they belong to different triggers.")
-    rule = PriceUpdate(20 if price is None else price, interval)
+    each = 100 if interval is None else interval
+    rule = PriceUpdate(20 if price is None else price, each) if theta is None else TriggerUpdate(theta, each)
     if shards is None and (node or ray is not None):
         raise InvalidInput("--ray and --node are for an index on Ray: give its number of shards with --shards.")
     window = None if keep is None else _parse_keep(keep)
-    length: dict[str, Any] = {} if bits is None else {"n_bits": bits}
-    made = Options(learner=learner, seed=seed, parameters=_parse_parameters(parameter or []), **length)
+    given: dict[str, Any] = {} if bits is None else {"n_bits": bits}
+    if learner is not None:
+        given["learner"] = learner
+    made = Options(seed=seed, parameters=_parse_parameters(parameter or []), **given)
     chosen = bits is None and not parameter
     index = OnlineIndex.create(
         path,
         learner=learner if chosen else made.make_learner(),
-        trigger=rule if theta is None else TriggerUpdate(theta, interval),
+        trigger=None if theta is None and price is None and interval is None else rule,
         drift=watch,
         metric=metric,
         normalize=not raw,
@@ -117,7 +121,8 @@ def create(
         if window is not None:
             index.set_window(window)
     how = "" if chosen else f" of {made.n_bits} bits"
-    say(f"Made an index{how} with {learner} in {path}. Next: mihash add {path} FILE")
+    how += "" if learner is None and chosen else f" with {made.learner}"
+    say(f"Made an index{how} in {path}. Next: mihash add {path} FILE")
 
 
 def _parse_keep(text: str) -> "Keep":

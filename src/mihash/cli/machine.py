@@ -165,7 +165,7 @@ def plan(
     rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1e6,
     features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; of a sample, its own.")] = 128,
     bits: Annotated[
-        int | None, typer.Option(help="Code length.", show_default="what an index chooses: 64, or 128")
+        int | None, typer.Option(help="Code length.", show_default="what an index chooses (docs/choosing.md)")
     ] = None,
     rate: Annotated[
         float | None,
@@ -173,7 +173,9 @@ def plan(
     ] = None,
     nodes: Annotated[int, typer.Option(min=1, help="Machines that share the vectors.")] = 1,
     cores: Annotated[int, typer.Option(min=1, help="Cores of each machine that answer queries.")] = 1,
-    learner: Annotated[str, typer.Option(help="The learner.")] = "momenthash",
+    learner: Annotated[
+        str | None, typer.Option(help="The learner.", show_default="what an index chooses (docs/choosing.md)")
+    ] = None,
     dtype: Annotated[str, typer.Option(help="How vectors are stored: float32 or float16.")] = "float32",
     interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
     disk: Annotated[
@@ -206,12 +208,15 @@ def plan(
     rehashes differs.
     """
     from ..errors import InvalidInput
-    from ..index.code_length import default_bits
+    from ..index.first_rows import default_bits, default_learner
     from ..index.options import N_BITS
     from ..io.readers import Columns
+    from ..online import MomentHash
     from ..sizing.calibration import calibrate
     from ..sizing.plan import plan as estimate
 
+    chosen = learner is None and bits is None
+    learner = MomentHash.name if learner is None else learner
     _check_plan(rows, rate, disk, dtype, N_BITS if bits is None else bits, learner, interval)
     X: NDArray[np.float32] | None = None
     y: NDArray[Any] | bool = labels
@@ -223,7 +228,9 @@ def plan(
         _check_labels(learner, labels, label)
         X, y = _read_sample(sample, Columns(vector, label=label, called=OPTIONS), file_format)
     n_features = features if X is None else X.shape[1]
-    if bits is None:
+    if chosen:
+        learner, bits = default_learner(n_features, y is not False)
+    elif bits is None:
         bits = default_bits(n_features, y is not False, learner)
     machine = calibrate(
         n_features, bits, learner=learner, dtype=dtype, interval=interval, sample=X,

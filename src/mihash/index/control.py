@@ -26,7 +26,7 @@ from ..store.table import Table
 from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
 from .builder import Builder
-from .code_length import with_code_length
+from .first_rows import with_choices
 from .history import History
 from .options import Options
 from .price import measured_price
@@ -363,7 +363,7 @@ class IndexControl:
     def _write(self, change: Change, y: validation.GivenLabels | None, n: int | None = None) -> list[Key]:
         """Store the rows of a change with their labels, and learn from n rows, by default from all that wait."""
         with self._writing:
-            if (chosen := with_code_length(self._opened, self._options, change, y is not None)) != self._options:
+            if (chosen := with_choices(self._opened, self._options, change, y is not None)) != self._options:
                 self._options, self._history = chosen, History(self._opened, chosen)
             loop = self._ready()
             validation.width("X", change.vectors, loop.learner.n_features if len(change.vectors) else None)

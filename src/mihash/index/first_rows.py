@@ -1,16 +1,36 @@
-"""The code length of an index that none was given for: chosen when its first rows come."""
+"""The learner and the code length of an index that none was given for: chosen when its first rows come."""
 
 from dataclasses import replace
 
-from ..online import RandomRotation
+from ..online import MomentHash, RandomRotation
 from ..store.change import Change
 from ..store.sqlite.settings import write_settings
 from ..store.table import Table
 from .options import MOST_BITS, N_BITS, Options
 
+_FEWEST, _MOST = 128, 512  # bits of a random rotation that nobody asked for
+
+
+def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
+    """Return learner and code length of an index that was given nothing about learning.
+
+    Without labels and with more than 64 features, a random rotation with longer codes finds more, in less time,
+    than codes that are learned and shorter (docs/choosing.md).
+
+    Examples
+    --------
+    >>> default_learner(384, labelled=True), default_learner(64, labelled=False)
+    (('momenthash', 64), ('momenthash', 64))
+    >>> [default_learner(n_features, labelled=False) for n_features in (96, 384, 1536)]
+    [('randomrotation', 128), ('randomrotation', 384), ('randomrotation', 512)]
+    """
+    if labelled or n_features <= N_BITS:
+        return MomentHash.name, default_bits(n_features, labelled)
+    return RandomRotation.name, min(max(n_features, _FEWEST), _MOST)
+
 
 def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
-    """Return the code length of an index that none was given for, by what its first rows are.
+    """Return the code length of an index that was given a learner only, by what its first rows are.
 
     With labels, more than 64 bits gain little. Without, recall grows with the bits, as long as there are
     directions to tell apart. A random rotation has as many bits as there are features.
@@ -27,12 +47,17 @@ def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
     return N_BITS if labelled or n_features <= N_BITS else 2 * N_BITS
 
 
-def with_code_length(table: Table, options: Options, change: Change, labelled: bool) -> Options:
-    """Return the options, with a code length that is chosen by the first rows and stored; else as they are."""
+def with_choices(table: Table, options: Options, change: Change, labelled: bool) -> Options:
+    """Return the options, with what is chosen by the first rows and stored; else as they are."""
     first = len(change.vectors) and table.last < 0 and table.setting("choose_bits")
     if not first or table.database.read_only:
         return options
-    chosen = replace(options, n_bits=default_bits(change.vectors.shape[1], labelled, options.learner))
+    learner, about = options.learner, (change.vectors.shape[1], labelled)
+    if table.setting("choose_learner"):
+        learner, n_bits = default_learner(*about)
+    else:
+        n_bits = default_bits(*about, learner)
+    chosen = replace(options, learner=learner, n_bits=n_bits)
     if chosen != options:
         with table.database.write() as connection:
             write_settings(connection, options=chosen.to_text())

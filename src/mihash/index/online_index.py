@@ -85,13 +85,15 @@ class OnlineIndex(IndexItems, IndexSearch):
             The folder; created if it does not exist.
         n_bits
             The code length; by default that of a learner that is given, else it is chosen at the first `add`: 64
-            with labels or for up to 64 features, and 128 otherwise (docs/choosing.md).
+            with labels or for up to 64 features, and more otherwise (docs/choosing.md).
         learner
             An online hashing method, as an object such as ``mihash.online.HMOH(64, lr=0.5)`` or by name:
-            momenthash (the default), mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh, randomrotation; or
-            refit, which fits a batch method at intervals (docs/choosing.md). A hash mapping that was learned
-            elsewhere, by a method of `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index
-            then learns nothing, features are not normalised, and `offer` gives it other mappings.
+            momenthash, mihash, hcoh, hmoh, osh, okh, adapthash, sketchhash, lsh, randomrotation; or refit, which
+            fits a batch method at intervals (docs/choosing.md). By default momenthash; but if the first `add` has
+            no labels and more than 64 features, and nothing else about learning was given, randomrotation, which
+            has longer codes and needs no learning. A hash mapping that was learned elsewhere, by a method of
+            `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns nothing,
+            features are not normalised, and `offer` gives it other mappings.
         trigger
             When to rehash: a `PriceUpdate`, `TriggerUpdate` or `FixedRate`, or the name of one. By default
             ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
@@ -141,7 +143,8 @@ class OnlineIndex(IndexItems, IndexSearch):
         usual = UNLESS_LABELLED if cluster is None else 0
         about |= {"factors": usual if factors is None else int(factors)}
         if n_bits is None and isinstance(learner, str | None):
-            about |= {"choose_bits": 1}
+            given = (learner, trigger, cluster, factors, options.normalize, rare.get("drift", True))
+            about |= {"choose_bits": 1, "choose_learner": int(given == (None, None, None, None, True, True))}
         index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
             index._history.begin(learner)
