@@ -94,6 +94,7 @@ def test_runs():
         (GOOD.replace('"online"', "3"), "`kind` must be one of .*; got 3"),
         (GOOD.replace('"curves"', "[3]"), "`draws` of the kind `online` must be one of"),
         (GOOD + 'fixed = "no"\n', "`fixed` must be true or false; got 'no'"),
+        (GOOD + "ends = 1\n", "`ends` must be true or false; got 1"),
         (GOOD + "trials = 1.5\n", "`trials` must be a whole number"),
         (GOOD + "datasets = 3\n", "`datasets` in mine.toml must be a list"),
         (GOOD + "datasets = []\n", "`datasets` must not be empty"),

@@ -65,3 +65,25 @@ def test_times_and_gains_are_kept():
     assert [len(branch.gains) > 0 for branch in result.branches][2:4] == [True, True]
     assert result.first != result.last
     assert all(branch.deciding_s > 0 for branch in result.branches)
+
+
+@pytest.mark.parametrize("name", ["mihash", "sketchhash"])
+def test_first_and_last_updates_can_be_forced(name):
+    """At theta = inf these are the only updates but for SketchHash's own; where a trigger updates, none is new."""
+    make, n = mihash.online.LEARNERS[name], len(SPLIT.stream)
+    rules = [mihash.TriggerUpdate(INFINITY, 20), mihash.TriggerUpdate(0, 100), mihash.FixedRate(n)]
+    points = checkpoints(n, 4)
+    plain, forced = (
+        learn_once(SPLIT, make(16, seed=2), rules, points, reservoir_size=150, seed=5, ends=ends)
+        for ends in (False, True)
+    )
+    assert forced.last == plain.last
+    first = make(16).block_size
+    for after in forced.branches:
+        assert {0, first, n} <= set(after.updated_at)
+        assert after.snapshot == forced.last
+        assert after.updates == len(set(after.updated_at))
+    assert set(forced.branches[0].updated_at) == {*plain.branches[0].updated_at, first, n}
+    assert set(forced.branches[2].updated_at) == {*plain.branches[2].updated_at, first}
+    assert forced.branches[0].precisions[-1] == forced.branches[2].precisions[-1]
+    assert forced.branches[0].precisions[-1] != plain.branches[0].precisions[-1]

@@ -209,3 +209,14 @@ def test_settings_of_a_method_have_rows_of_their_own(tmp_path):
         "OSH, loss = hinge",
         "OKH",
     ]
+
+
+def test_forced_ends_have_results_and_a_note_of_their_own(tmp_path):
+    usual, forced = (define("curves", ends=ends, auc=auc) for ends, auc in ((False, "mean"), (True, "trapezoid")))
+    assert not {job.path for job in usual.jobs()} & {job.path for job in forced.jobs()}
+    assert next(forced.jobs()).described["ends"] is True
+    assert "ends" not in next(usual.jobs()).described
+    write(tmp_path, forced, {})
+    notes = " ".join(make_table(forced, tmp_path, "smoke").notes)
+    assert "after the first block and after the last example" in notes
+    assert "trapezoidal" in notes

@@ -30,7 +30,7 @@ _DRAWS = {
     "batch": ("lengths", "training"),
     "images": ("end-to-end",),
 }
-_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs", "missing", "auc")
+_OF_TRIGGERS = ("thetas", "fixed", "intervals", "reservoirs", "missing", "auc", "ends")
 _OF_FITS = ("n_features", "once", "scales")
 _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
@@ -81,6 +81,8 @@ class Definition:
         How many random divisions and orders.
     auc
         How the area under a curve is taken: ``"mean"`` over the checkpoints, as in the paper, or ``"trapezoid"``.
+    ends
+        Whether tables are also updated after the first block and the last example, whatever the trigger says.
     parameters
         Arguments of methods, by method, that come before those that were tuned. A batch method, or one of
         ``"methods"``, may have a list of them, and is run with each. The text "none" stands for None.
@@ -112,6 +114,7 @@ class Definition:
     missing: tuple[float, ...] = (0.0,)
     trials: int = 3
     auc: str = "mean"
+    ends: bool = False
     parameters: dict[str, Any] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     n_features: int = 0
@@ -126,8 +129,9 @@ class Definition:
             raise InvalidInput(f"`title` must be a text; got {self.title!r}.")
         validation.choice("kind", self.kind, tuple(_DRAWS))
         validation.choice(f"draws` of the kind `{self.kind}", self.draws, _DRAWS[self.kind])
-        if not isinstance(self.fixed, bool):
-            raise InvalidInput(f"`fixed` must be true or false; got {self.fixed!r}.")
+        for key in ("fixed", "ends"):
+            if not isinstance(getattr(self, key), bool):
+                raise InvalidInput(f"`{key}` must be true or false; got {getattr(self, key)!r}.")
         validation.integer("trials", self.trials, minimum=1)
         validation.choice("auc", self.auc, AREAS)
         validation.integer("n_features", self.n_features, minimum=0)
@@ -299,7 +303,7 @@ class Definition:
             ):
                 arguments = tuple(sorted((tuned | settings).items()))
                 learned = Job(self.kind, source.name, method, arguments, n_bits, trial, share, missing=missing)
-                yield replace(learned, theta=theta, every=every, timed=timed)
+                yield replace(learned, theta=theta, every=every, timed=timed, ends=self.ends)
 
     def _fits(self) -> Iterator[Job]:
         for (source, method), n_bits, trial in product(self.cases, self.bits, range(self.trials)):

@@ -52,6 +52,8 @@ class Job:
         Online: whether its times are wanted; then its pass serves no other interval or threshold.
     missing
         Online: the share of the stream's labels that are missing, at random.
+    ends
+        Online: whether the table is also updated after the first block and the last example.
     n_features
         Batch: to how many dimensions features are brought first, by a random orthonormal matrix; 0 leaves them.
     validate
@@ -69,6 +71,7 @@ class Job:
     every: float = 1.0
     timed: bool = False
     missing: float = 0.0
+    ends: bool = False
     n_features: int = 0
     validate: bool = False
 
@@ -113,8 +116,8 @@ class Job:
                 "recipe": asdict(self.recipe),
                 **validated,
             }
-        missing = {"missing": self.missing} if self.missing else {}
-        return {key: values[key] for key in (*_COMMON, *_OWN[self.kind])} | missing if self.kind in _OWN else {}
+        rare = {key: values[key] for key in ("missing", "ends") if values[key]}
+        return {key: values[key] for key in (*_COMMON, *_OWN[self.kind])} | rare if self.kind in _OWN else {}
 
     @property
     def path(self) -> Path:
@@ -144,6 +147,7 @@ class Job:
         rule += "" if self.every == 1 else f"-every-{_shortest(self.every)}"
         rule += "" if self.share == 1 else f"-reservoir-{_shortest(self.share)}"
         rule += f"-missing-{_shortest(self.missing)}" if self.missing else ""
+        rule += "-ends" if self.ends else ""
         return Path("timed" if self.timed else "") / folder / f"trial-{self.trial}" / f"{rule}.json"
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
+from ..comparison import UNMOVED
 from ..loop.decisions import Check
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
@@ -113,6 +114,7 @@ def learn_once(
     top: int | None = None,
     seed: int = 0,
     missing: float = 0.0,
+    ends: bool = False,
     progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
 ) -> Pass:
     """Send the stream of a split through a learner, once, and follow every trigger.
@@ -135,6 +137,9 @@ def learn_once(
         Seeds the reservoir, and the draw of missing labels.
     missing
         The share of the labels that are missing. A label that is missing at one share is missing at larger ones.
+    ends
+        Whether every table is also updated after the learner's first block and after the last example, whatever
+        its trigger says, unless the mapping has not moved: what the authors' code did before its release.
     progress
         Called with how many examples of how many are done.
 
@@ -163,11 +168,17 @@ def learn_once(
     measured: dict[str, float] = {}
     updates_s: list[float] = []
     feeding_s, done = 0.0, 0
-    for seen in checkpoints.tolist():
+    points = checkpoints.tolist()
+    forced = {min(learner.block_size, points[-1]), points[-1]} if ends else set()
+    for seen in sorted({*points, *forced}):
         begin = time.process_time()
         loop.feed(X[done:seen], None if y is None else y[done:seen], note)
         feeding_s += time.process_time() - begin
         done = seen
+        if seen in forced:
+            _update_all(loop, branches)
+        if seen not in points:
+            continue
         for branch in branches:
             key = branch.snapshot.fingerprint
             if key not in measured:
@@ -180,7 +191,17 @@ def learn_once(
     learning_s = feeding_s - sum(branch.deciding_s for branch in branches)
     reservoir_s = _reservoir_seconds(Reservoir(reservoir_size, seed), X, y, learner.block_size)
     update_s = float(np.median(updates_s))
-    return Pass(checkpoints.tolist(), branches, first, loop.current, learning_s, reservoir_s, update_s)
+    return Pass(points, branches, first, loop.current, learning_s, reservoir_s, update_s)
+
+
+def _update_all(loop: Loop, branches: Sequence[Branch]) -> None:
+    """Update every table whose mapping is not the current one."""
+    mapping = loop.current
+    for branch, followed in zip(branches, loop.branches, strict=True):
+        if followed.accepted is not None and mapping.distance(followed.accepted) >= UNMOVED:
+            followed.accept(mapping)
+            branch.snapshot = mapping
+            branch.updated_at.append(loop.seen)
 
 
 def pass_seed(trial: int, seed: int) -> int:

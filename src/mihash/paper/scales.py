@@ -39,6 +39,7 @@ from .sources import find_source, is_file
 SCALES = ("smoke", "small", "full")
 OWN = "own"
 _DIGITS_SIDE = 8
+REPEATED = {"smoke": {"places205": "cifar10"}}  # the same rows and labels under another name, by scale
 _SMALL = {"cifar10": 8_000, "places205": 20_000, "labelme": 6_000}
 
 
@@ -81,6 +82,7 @@ class Stage:
                 top=self.protocol.top,
                 seed=seed,
                 missing=job.missing,
+                ends=job.ends,
             )
 
 

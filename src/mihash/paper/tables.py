@@ -93,7 +93,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         | cells
         for outcome, cells in _STREAM_ROWS[definition.draws](found)
     ]
-    notes = [*_notes(found.values()), *_NOTES.get(definition.draws, ())]
+    notes = [*_notes(found.values()), *_options(definition), *_NOTES.get(definition.draws, ())]
     if any(column.startswith(THEIRS) for column in _telling(rows)):
         notes += _PAPER_NOTES.get(definition.draws, ())
     notes += _left_out(made, found)
@@ -319,6 +319,14 @@ def _notes(found: Iterable[Outcome]) -> Iterable[str]:
     else:
         yield "One trial."
     yield from data_notes({each.job.dataset: each.trials[0] for each in every})
+
+
+def _options(definition: Definition) -> Iterable[str]:
+    """Yield what is not as in the paper by choice of the definition."""
+    if definition.auc == "trapezoid":
+        yield "AUC is taken by the trapezoidal rule."
+    if definition.ends:
+        yield "Tables are also updated after the first block and after the last example, whatever a trigger says."
 
 
 def data_notes(names: dict[str, dict[str, Any]]) -> Iterable[str]:
