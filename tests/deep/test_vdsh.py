@@ -6,7 +6,8 @@ import torch
 
 import mihash
 from mihash.deep import VDSH
-from mihash.deep.vdsh import Layers, auxiliary_targets, fit_layer
+from mihash.deep.full_layers import Layers, fit_layer
+from mihash.deep.vdsh import auxiliary_targets
 from mihash.errors import InvalidInput, NotReady
 from mihash.mapping import NetworkMapping, mapping_from_state
 

@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 from made_up import Tree
 
 from mihash.errors import CorruptStore, InvalidInput, UnknownName
 from mihash.paper.checks import CHECKS
 from mihash.paper.claims import load_claims
+from mihash.paper.scales import REPEATED, stage
 
 INFINITY = float("inf")
 
@@ -359,3 +361,32 @@ def test_a_claim_about_nothing_is_refused(tree):
         tree.judge("reduction", definitions=[name], methods=["okh"], over="all", above=1)
     with pytest.raises(UnknownName, match="no experiment 'table99'"):
         tree.judge("steadier", definition="table99", methods=["okh"])
+
+
+def test_data_that_are_there_twice_count_once(tree):
+    """At smoke scale Places205 is CIFAR-10 once more: its runs do not weigh in medians and counts."""
+
+    def values(run):
+        return {"updates": 100 if run.theta is None else 50 if run.dataset == "labelme" else 2}
+
+    names = ["cifar10", "places205", "labelme"]
+    name = tree.define("several", values, datasets=names, methods=["mihash"])
+    options = {"definitions": [name], "methods": ["mihash"], "over": "median"}
+    verdict = tree.judge("reduction", **options, above=25)
+    assert verdict.figures.startswith("median 26.0x")  # of 50x and 2x; with Places205 it would be 50x
+    assert "Places205" not in verdict.figures
+    assert tree.judge("alike", definition=name, dataset="places205", methods=["mihash"], within=5).held
+    full = Tree(tree.folder, "full")
+    name = full.define("several", values, datasets=names, methods=["mihash"])
+    assert full.judge("reduction", **options | {"definitions": [name]}, above=25).figures.startswith(
+        "median 50.0x"
+    )
+
+
+def test_repeated_data_are_the_same_rows_and_labels():
+    for scale, repeated in REPEATED.items():
+        for name, first in repeated.items():
+            one, other = (stage(each, scale).dataset for each in (name, first))
+            assert np.array_equal(one.X, other.X)
+            assert np.array_equal(one.y, other.y)
+    assert stage("labelme", "smoke").dataset.y is None

@@ -92,7 +92,8 @@ def reproduce(
         str,
         typer.Option(
             help="Where networks are trained (Setting 2): cuda, cpu, or auto for a GPU if there is one. At full "
-            "scale without a GPU, auto shows the results that are included in mihash."
+            "scale without a GPU, auto shows the results that are included in mihash. VDSH in Setting 1 is "
+            "trained only on a device that is given."
         ),
     ] = "auto",
     validate: Annotated[

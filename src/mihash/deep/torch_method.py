@@ -73,10 +73,10 @@ class DeepLearner(BatchMethod):
                 total += step(rows, epoch * n_batches + i, self.epochs * n_batches)
             self.history.append(total / n_batches)
             progress(epoch + 1, self.epochs)
-            if self._stalled():
+            if self.stalled():
                 break
 
-    def _stalled(self) -> bool:
+    def stalled(self) -> bool:
         """Return whether the last ``patience`` epochs did not lower the loss."""
         waited, best = 0, float("inf")
         for epoch, loss in enumerate(self.history):

@@ -16,7 +16,7 @@ Row = dict[str, str]
 Found = dict[Job, Outcome]
 
 MAPS = {"linear": "linear", "kernel": "RBF", "forest": "trees", "network": "network"}
-_NOT_SHOWN = ("kernel",)
+_NOT_SHOWN = ("kernel", "training", "rho", "beta")
 _SETTINGS = {  # what the paper's settings differ in from our own
     "mihash": ("unit_length", "whiten", "n_bins", "scale", "learning_rate", "batch_size", "patience"),
     "dpsh": ("optimizer", "learning_rate", "epochs"),
@@ -61,7 +61,9 @@ def training_times(found: Found) -> Iterator[Row]:
         numbers = ("", "", "")
         if not each.missing:
             steps = float(np.mean([len(trial["history"]) for trial in each.trials]))
-            numbers = (f"{each.mean('learning_s'):.2f}", f"{steps:.0f}", f"{each.mean('step_s'):.3f}")
+            device = each.trials[0].get("machine", {}).get("device", "cpu")
+            where = "" if device == "cpu" else f" on {device}"
+            numbers = (f"{each.mean('learning_s'):.2f}{where}", f"{steps:.0f}", f"{each.mean('step_s'):.3f}")
         row |= dict(zip(("CPU s", "steps", "a step, CPU s"), numbers, strict=True)) | {"paper: s": ""}
         for theirs in _theirs("training", each, job.n_bits):
             row["paper: s"] = f"{theirs['learning_s']:g}"
@@ -90,6 +92,7 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     }
     for (where, name), reason in missing.items():
         yield f"{name}{where} has no numbers: it {reason}" if reason[-1] != "." else f"{name}{where}: {reason}"
+    yield from _about_vdsh(found)
     if definition.draws == "lengths":
         yield from _across(found)
         return
@@ -104,6 +107,21 @@ def fit_notes(definition: Definition, found: Found) -> Iterator[str]:
     width = next(iter(found)).n_features
     if width:
         yield f"Features were brought to {width:,} dimensions by a random orthonormal matrix; distances stay."
+
+
+def _about_vdsh(found: Found) -> Iterator[str]:
+    """Yield what differs from the publication, and where the network was trained."""
+    made = [each for job, each in found.items() if job.method == "vdsh" and each.trials]
+    if not made:
+        return
+    yield (
+        "VDSH-like has what is known of VDSH: full rectified layers, a least-squares loss on the codes, auxiliary "
+        "variables for the layers' outputs, layer-wise solves. Its variables move by gradient steps and have no "
+        "duals. The alternating form has duals, and solves for the variables too (docs/divergences.md)."
+    )
+    if any(each.shipped for each in made):
+        device = made[0].trials[0]["machine"]["device"]
+        yield f"The results of VDSH-like come with mihash: {device}, twelve trainings at a time."
 
 
 def network_notes(found: Found) -> Iterator[str]:
@@ -158,6 +176,7 @@ def setting_name(job: Job) -> str:
     if job.method in _SETTINGS:
         what = "settings" if job.method == "mihash" else "schedule"
         name += f", the paper's {what}" if as_published else ", our variant" if job.method == "mihash" else ""
+    name += ", alternating" if dict(job.parameters).get("training") == "alternating" else ""
     hidden = (*_NOT_SHOWN, *(_SETTINGS[job.method] if as_published and job.method in _SETTINGS else ()))
     shown = [f"{key} = {value}" for key, value in job.parameters if key not in hidden]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
@@ -175,6 +194,8 @@ def papers_settings(job: Job) -> bool:
     given = dict(job.parameters)
     if job.method == "mihash":
         return given.get("unit_length") is False
+    if job.method == "vdsh":
+        return given.get("training") != "alternating"
     return job.method not in _SETTINGS or given.get("optimizer") == "sgd"
 
 

@@ -13,6 +13,7 @@ from .definition import Definition, load_definition, reproduce_command
 from .jobs import Job
 from .learning_pass import area_under
 from .results import check_origin, check_shape, read_result, root_and_seed
+from .scales import REPEATED
 from .sources import Source, data_name
 
 MEASURES = ("updates", "area", "final", "learning_s", "deciding_s", "reservoir_s", "update_s", "step_s")
@@ -155,11 +156,31 @@ def read_job(job: Job, path: Path, source: Source, scale: str, seed: int) -> dic
     return result
 
 
+def comes_with_package(job: Job, scale: str, seed: int) -> bool:
+    """Tell whether the package has the result of a batch method that takes hours without a GPU.
+
+    Examples
+    --------
+    >>> job = Job("batch", "cifar10", "vdsh", (("rho", 0.3),), 32)
+    >>> comes_with_package(job, "full", 0), comes_with_package(job, "small", 0)
+    (True, False)
+    """
+    return job.kind == "batch" and scale == "full" and seed == 0 and _measured(job).exists()
+
+
+def _measured(job: Job) -> Path:
+    """Return where the package would have a result."""
+    if job.kind == "batch":
+        wide = f"-{job.n_features}" if job.n_features else ""
+        return MEASURED / f"setting1-{job.path.parent.name}-{job.n_bits}-{job.trial}{wide}.json"
+    return MEASURED / job.path.name
+
+
 def outcomes(definition: Definition, results: Path, scale: str) -> dict[Job, Outcome]:
     """Return what the jobs of a definition gave, by the job of the first trial.
 
     A batch method that cannot be run here, and of which there are no results from elsewhere, has none. At full
-    scale, networks that were not trained here have the results that come with the package.
+    scale, networks that were not trained here have the results that come with the package; so has VDSH.
 
     Raises
     ------
@@ -183,7 +204,9 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Job, Out
     images = definition.kind == "images"
     shipped = images and scale == "full" and seed == 0 and not any(found.values())
     if shipped:
-        found = {job: read_job(job, MEASURED / job.path.name, sources[job.dataset], scale, seed) for job in found}
+        found = {job: read_job(job, _measured(job), sources[job.dataset], scale, seed) for job in found}
+    brought = {job for job, made in found.items() if made is None and comes_with_package(job, scale, seed)}
+    found |= {job: read_job(job, _measured(job), sources[job.dataset], scale, seed) for job in brought}
     missing = [job for job, result in found.items() if result is None and (images or not job.lacking)]
     if missing and missing[0].lacking:
         raise NotReady(f"{definition.name} needs {missing[0].lacking}.")
@@ -201,7 +224,7 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Job, Out
     trials: dict[Job, list[dict[str, Any]]] = {}
     for job, result in found.items():
         trials.setdefault(replace(job, trial=0), []).extend([] if result is None else [result])
-    return {job: Outcome(tuple(own), job, shipped) for job, own in trials.items()}
+    return {job: Outcome(tuple(own), job, shipped or job in brought) for job, own in trials.items()}
 
 
 def timed_alone(definition: Definition, results: Path, scale: str) -> bool:
@@ -228,6 +251,19 @@ def timed_alone(definition: Definition, results: Path, scale: str) -> bool:
     return True
 
 
+def _repeated(found: dict[Job, Outcome], same: dict[str, str]) -> set[tuple[str, str]]:
+    """Return the data sets and methods whose runs are those on the same data under another name."""
+    alike: dict[tuple[str, str], bool] = {}
+    for job, outcome in found.items():
+        twin = found.get(replace(job, dataset=same[job.dataset])) if job.dataset in same else None
+        if twin is not None and job.kind == "online":
+            equal = [each["updated_at"] for each in twin.trials] == [each["updated_at"] for each in outcome.trials]
+            equal &= np.array_equal(twin.values("updates"), outcome.values("updates"))
+            key = (job.dataset, job.method)
+            alike[key] = alike.get(key, True) and equal
+    return {key for key, equal in alike.items() if equal}
+
+
 @dataclass
 class Study:
     """The results of a scale, each definition read once.
@@ -244,12 +280,18 @@ class Study:
     scale: str
     _read: dict[str, dict[Job, Outcome]] = field(default_factory=dict, repr=False)
 
-    def outcomes(self, *names: str) -> dict[Job, Outcome]:
-        """Return what the jobs of definitions gave, by the job of the first trial."""
+    def outcomes(self, *names: str, repeated: bool = False) -> dict[Job, Outcome]:
+        """Return what the jobs of definitions gave, by the job of the first trial.
+
+        Where two data sets are the same data at this scale and a method's runs on both are the same, those on the
+        second are left out unless ``repeated``: they are no further evidence.
+        """
         for name in names:
             if name not in self._read:
                 self._read[name] = outcomes(load_definition(name), self.results, self.scale)
-        return {job: outcome for name in names for job, outcome in self._read[name].items()}
+        found = {job: outcome for name in names for job, outcome in self._read[name].items()}
+        left_out = set() if repeated else _repeated(found, REPEATED.get(self.scale, {}))
+        return {job: outcome for job, outcome in found.items() if (job.dataset, job.method) not in left_out}
 
     def file(self, *parts: str) -> dict[str, Any]:
         """Return the result of a study without a trigger, by its path below the scale."""

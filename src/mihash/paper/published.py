@@ -27,7 +27,7 @@ METHOD_NAMES = {
     "sdh": "SDH",
     "fasthash": "FastHash",
     "itq": "ITQ",
-    "vdsh": "VDSH",
+    "vdsh": "VDSH-like",
     "dpsh": "DPSH",
     "dtsh": "DTSH",
     "mihash-joint": "MIHash + classifier",

@@ -18,13 +18,13 @@ from .correlation import measure_correlation
 from .datasets import checkpoints
 from .definition import Definition
 from .distributions import measure_distributions
-from .fits import fit_once
+from .fits import can_choose_device, fit_once
 from .jobs import Job
-from .outcomes import read_job
+from .outcomes import comes_with_package, read_job
 from .results import machine, versions, write_result
 from .scales import Stage, images_of, stage
 from .sources import Source, check_folder, find_source
-from .training import device_of, train_jobs
+from .training import device_of, name_of, train_jobs
 
 N_CHECKPOINTS = 50
 _COST_OF_STREAM = {"places205": 6.0, "cifar10": 1.5, "labelme": 1.0}
@@ -77,8 +77,9 @@ def pending(
     """Return what definitions need and whose results are not all there, the longest first.
 
     Methods that need PyTorch are left out where it is not installed. At full scale networks are left out on a CPU
-    that was not asked for, where training takes days: the results that come with the package are shown. A result
-    that lacks values, or was made with another seed, at another scale or of other data, is an error.
+    that was not asked for, where training takes days, and VDSH on any device that was not: the results that come
+    with the package are shown. A result that lacks values, or was made with another seed, at another scale or of
+    other data, is an error.
 
     Examples
     --------
@@ -93,6 +94,8 @@ def pending(
         for job in definition.jobs(scale):
             if job.kind == "images" and (job.lacking or (scale == "full" and _only_cpu(device))):
                 continue
+            if device == "auto" and comes_with_package(job, scale, seed):
+                continue
             source = sources[job.dataset]
             if read_job(job, results / scale / job.path, source, scale, seed) is None and not job.lacking:
                 wanted.setdefault(job.shared, {})[job] = source
@@ -100,7 +103,7 @@ def pending(
         Task(next(iter(jobs.values())), tuple(sorted(jobs, key=_order)), scale, data, results, seed, device)
         for jobs in wanted.values()
     ]
-    if any(task.kind == "images" for task in tasks):
+    if any(task.kind == "images" or _on_device(task) for task in tasks):
         device_of(device)  # an unknown one is an error before anything is run
     return sorted(tasks, key=lambda task: (-task.cost, str(task)))
 
@@ -184,7 +187,8 @@ def _results(task: Task) -> Iterator[dict[str, Any]]:
         yield from train_jobs(task.jobs, images_of(task.scale, task.data), device_of(task.device), task.seed)
         return
     where = stage(str(task.source), task.scale, task.data, task.seed)
-    for result in _MAKERS[task.kind](where, task.jobs):
+    made = _fit(where, task) if task.kind == "batch" else _MAKERS[task.kind](where, task.jobs)
+    for result in made:
         yield {"data": where.dataset.name} | result
 
 
@@ -217,23 +221,30 @@ def _learn(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(where: Stage, jobs: Sequence[Job]) -> list[dict[str, Any]]:
+def _fit(where: Stage, task: Task) -> list[dict[str, Any]]:
     """Fit a batch method, and return what its codes of each length gave."""
-    found = fit_once(where.split(jobs[0].trial), jobs, where.seed, where.protocol.top)
+    jobs = task.jobs
+    found = fit_once(where.split(jobs[0].trial), jobs, where.seed, where.protocol.top, task.device)
     torch = {} if jobs[0].method in METHODS else {"torch": version("torch")}
     common = {
         "protocol": asdict(where.protocol) | {"rows": len(where.dataset.X)},
         "versions": versions() | torch,
     }
+    if _on_device(task):
+        common["machine"] = machine() | {"device": name_of(task.device)}
     return [common | result for result in found]
 
 
 _MAKERS: dict[str, Callable[[Stage, Sequence[Job]], list[dict[str, Any]]]] = {
     "online": _learn,
-    "batch": _fit,
     "correlation": lambda where, jobs: [measure_correlation(where, job) for job in jobs],
     "distributions": lambda where, jobs: [measure_distributions(where, job) for job in jobs],
 }
+
+
+def _on_device(task: Task) -> bool:
+    """Tell whether a batch method learns on a device that was asked for."""
+    return task.kind == "batch" and task.device != "auto" and can_choose_device(task.jobs[0].method)
 
 
 def _only_cpu(device: str) -> bool:

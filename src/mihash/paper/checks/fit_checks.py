@@ -43,7 +43,7 @@ def one_epoch_above(study: Study, *, definition: str, method: str, mapping: str,
         others = [each for each in found if each.job.method in among and each.job.n_bits == n_bits]
         if len(others) < len(among):
             raise NotReady("; ".join(f"{name} {reason}" for name, reason in absent.items()))
-        scores = ", ".join(f"{METHOD_NAMES[each.job.method]} {each.mean('final'):.3f}" for each in others)
+        scores = ", ".join(f"{setting_name(each.job)} {each.mean('final'):.3f}" for each in others)
         figures.append(f"{n_bits} bits {own.mean('final'):.3f} against {scores}")
         if any(own.mean("final") <= each.mean("final") for each in others):
             bad.append(n_bits)

@@ -326,7 +326,7 @@ def alike(study: Study, *, definition: str, dataset: str, methods: list[str], wi
     """Check that methods differ by at most some per cent of the best."""
     scores = {
         METHOD_NAMES[job.method]: outcome.mean("area")
-        for job, outcome in study.outcomes(definition).items()
+        for job, outcome in study.outcomes(definition, repeated=True).items()
         if job.dataset == dataset and job.method in methods and job.theta is not None
     }
     gap = 100 * (1 - min(some(scores).values()) / max(scores.values()))
