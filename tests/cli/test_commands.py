@@ -35,6 +35,15 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert {name: stats[name] for name in made} == made
 
 
+def test_create_takes_parameters_of_the_default_learner(mihash, tmp_path):
+    words = ("--parameter", "replay=5", "--parameter", "rank=32", "--parameter", "memory=null")
+    run = mihash("create", tmp_path / "new", *words)
+    assert (run.code, run.err) == (0, "")
+    with library.open(tmp_path / "new") as index:
+        found = index.options.parameters
+        assert (found["replay"], found["rank"], found["memory"], index.options.n_bits) == (5, 32, None, 64)
+
+
 def test_inner_products(mihash, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,0\n0,3\n-5,-5\n2,2\n")
     assert mihash("create", tmp_path / "new", "--bits", 8, "--metric", "ip").code == 0
@@ -58,6 +67,8 @@ def test_create_with_a_window(mihash, tmp_path, text, keep):
         (["--metric", "foo"], "must be one of 'euclidean', 'cosine', 'ip'; got 'foo'"),
         (["--dtype", "foo"], "must be one of 'float32', 'float16'; got 'foo'"),
         (["--parameter", "foo=1"], "must be among memory"),
+        (["--parameter", "replay=101"], "`replay` must be a whole number"),
+        (["--parameter", "rank=many"], "`rank` must be a whole number"),
         (["--parameter", "foo"], "--parameter must be NAME=VALUE; got 'foo'"),
         (["--bits", "many"], "Invalid value for '--bits'"),
         (["--bits", "0"], "--bits must be a whole number"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _PANEL = "An index"
 
 
-@command(_PANEL, "mihash create photos --bits 64 --metric cosine")
+@command(_PANEL, "mihash create photos --bits 64 --metric cosine --parameter replay=5")
 def create(
     path: NewFolder,
     bits: Annotated[
@@ -69,7 +69,12 @@ def create(
     raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,
     seed: Seed = 0,
     parameter: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the learner; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A parameter of the learner, such as replay=5 or rank=256 of momenthash (docs/choosing.md); may "
+            "be repeated. The code length is then 64 unless --bits gives another.",
+        ),
     ] = None,
     shards: Annotated[
         int | None,
