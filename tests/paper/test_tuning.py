@@ -8,7 +8,7 @@ import pytest
 from mihash.errors import InvalidInput, UnknownName
 from mihash.online import LEARNERS
 from mihash.paper.definition import load_definition
-from mihash.paper.tuning import GRIDS, parse_grid, tune
+from mihash.paper.tuning import BUDGET, GRIDS, parse_grid, tune, write_common
 
 
 def test_the_best_setting_is_kept_as_a_definition(tmp_path):
@@ -46,9 +46,21 @@ def test_another_seed_is_another_search_in_a_folder_of_its_own(tmp_path):
 
 
 def test_grids_have_one_budget():
-    sizes = {method: np.prod([len(values) for values in grid.values()]) for method, grid in GRIDS.items()}
-    for method in ("mihash", "momenthash", "hcoh", "hmoh", "osh"):
-        assert 8 <= sizes[method] <= 9
+    sizes = {np.prod([len(values) for values in grid.values()]) for grid in GRIDS.values()}
+    assert sizes == {BUDGET}
+
+
+def test_one_definition_of_several_methods(tmp_path):
+    grids = {"hcoh": {"eta": [0.1]}, "osh": {"eta": [0.3], "loss": ["hinge"]}}
+    found = [tune("cifar10", name, n_bits=8, grid=grid, results=tmp_path) for name, grid in grids.items()]
+    path = write_common(found)
+    assert path == tmp_path / "smoke/tuning/cifar10-8.toml"
+    definition = load_definition(path)
+    assert (definition.draws, definition.methods, definition.thetas) == ("learners", ("hcoh", "osh"), ())
+    assert definition.parameters == {"hcoh": {"eta": 0.1}, "osh": {"eta": 0.3, "loss": "hinge"}}
+    for others in ([replace(found[0], path=None)], [found[0], replace(found[1], n_bits=16)]):
+        with pytest.raises(InvalidInput, match="one data set, at one code length"):
+            write_common(others)
 
 
 def test_grids_are_those_of_the_methods():

@@ -188,14 +188,15 @@ def _reproduce_drift(only: list[str], scale: str, data: Path | None, results: Pa
     "mihash tune okh --dataset cifar10 --try C=0.0001,0.001 --try alpha=0.3,0.9",
 )
 def tune(
-    method: Annotated[str, typer.Argument(help="A learner by name, such as okh.")],
+    methods: Annotated[list[str], typer.Argument(metavar="METHOD", help="Learners by name, such as okh.")],
     dataset: Annotated[
         str,
         typer.Option(help="cifar10, places205 or labelme, or a file of vectors, in any format that add accepts."),
     ] = "cifar10",
     bits: Bits = 32,
     tried: Annotated[
-        list[str] | None, typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, instead of the usual.")
+        list[str] | None,
+        typer.Option("--try", help="NAME=VALUE,VALUE,...: values to try, instead of the usual nine settings."),
     ] = None,
     scale: Scale = "smoke",
     data: Data = None,
@@ -203,16 +204,24 @@ def tune(
     trials: Annotated[int, typer.Option(help="How many splits of the data to average over.")] = 1,
     seed: SeedFolder = 0,
 ) -> None:
-    """Search a method's parameters on a validation set from the stream, and save the best as a definition."""
+    """Search parameters of methods on a validation set from the stream, and save the best as a definition.
+
+    Every method has the same budget. Of several methods, one definition has the best settings of all.
+    """
     from rich.markup import escape
     from rich.progress import Progress
 
+    from ..errors import InvalidInput
     from ..paper.definition import load_definition
     from ..paper.results import check_results_folder, seeded
     from ..paper.sources import is_file
-    from ..paper.tuning import parse_grid
+    from ..paper.tuning import parse_grid, write_common
     from ..paper.tuning import tune as search
 
+    if len(methods) > len(set(methods)):
+        raise InvalidInput(f"Name each method once; got {', '.join(methods)}.")
+    if tried and len(methods) > 1:
+        raise InvalidInput("--try names parameters of one method: give one, or leave --try out.")
     grid = parse_grid(tried) if tried else None
     bar = Progress()
     task = bar.add_task("", total=None)
@@ -223,30 +232,33 @@ def tune(
             bar.start()
         bar.update(task, completed=done, total=total, description=escape(what))
 
-    try:
-        found = search(
-            dataset,
-            method,
-            n_bits=bits,
-            grid=grid,
-            scale=scale,
-            data=data,
-            results=results,
-            trials=trials,
-            seed=seed,
-            progress=progress,
-        )
-    finally:
-        if bar.live.is_started:
-            bar.stop()
-    where = "" if is_file(dataset) else f" ({scale})"
-    rows = [
-        (", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
-        for setting, area in found.scores[:10]
-    ]
-    title = f"{method} on {escape(dataset)}{where}, validation set: best first"
-    table({"parameters": "left", "AUC": "right"}, rows, title)
-    command = replace(load_definition(str(found.path)), data=data).command(seeded(results, seed), scale)
-    if found.n_equal > 1:
-        say(f"{found.n_equal} settings are equally good. The first of them is taken.")
-    say(f"The best is in {found.path}; run it with: {command}")
+    where, every = "" if is_file(dataset) else f" ({scale})", []
+    for method in methods:
+        try:
+            found = search(
+                dataset,
+                method,
+                n_bits=bits,
+                grid=grid,
+                scale=scale,
+                data=data,
+                results=results,
+                trials=trials,
+                seed=seed,
+                progress=progress,
+            )
+        finally:
+            if bar.live.is_started:
+                bar.stop()
+        every.append(found)
+        rows = [
+            (", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")
+            for setting, area in found.scores[:10]
+        ]
+        title = f"{method} on {escape(dataset)}{where}, validation set: best first"
+        table({"parameters": "left", "AUC": "right"}, rows, title)
+        if found.n_equal > 1:
+            say(f"{found.n_equal} settings are equally good. The first of them is taken.")
+    path = every[0].path if len(every) == 1 else write_common(every)
+    command = replace(load_definition(str(path)), data=data).command(seeded(results, seed), scale)
+    say(f"The best is in {path}; run it with: {command}")

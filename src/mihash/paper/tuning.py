@@ -27,12 +27,13 @@ Grid = Mapping[str, Sequence[Any]]
 Progress = Callable[[int, int, str], None]
 
 N_CHECKPOINTS = 10
-GRIDS: dict[str, Grid] = {  # about nine settings for each method: one budget
+BUDGET = 9  # settings for each method
+GRIDS: dict[str, Grid] = {
     "mihash": {"learning_rate": (0.3, 1.0, 3.0), "scale": (10.0, 20.0, 30.0)},
-    "okh": {"C": (1e-5, 1e-4, 1e-3, 1e-2), "alpha": (0.3, 0.7, 0.9)},
-    "osh": {"eta": (0.03, 0.1, 0.3, 1.0), "loss": ("exponential", "hinge")},
-    "adapthash": {"alpha": (0.1, 0.7, 0.9), "lambda_": (0.01, 0.1), "eta": (0.001, 0.1, 0.3)},
-    "sketchhash": {"sketch_size": (100, 200)},
+    "okh": {"C": (1e-5, 1e-4, 1e-3), "alpha": (0.3, 0.7, 0.9)},
+    "osh": {"eta": (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0), "loss": ("hinge",)},
+    "adapthash": {"alpha": (0.1, 0.7, 0.9), "eta": (0.001, 0.1, 0.3)},
+    "sketchhash": {"sketch_size": (40, 60, 80, 100, 150, 200, 250, 300, 400)},
     "hcoh": {"eta": (0.01, 0.03, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)},
     "hmoh": {"lr": (0.01, 0.03, 0.1, 0.2, 0.4, 0.8, 1.0, 3.0, 10.0)},
     "momenthash": {"rate": (2.0, 4.0, 8.0), "correction": (0.03, 0.1, 0.3)},
@@ -170,8 +171,18 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[Any]]:
     return grid
 
 
-def as_definition(tuned: Tuned) -> str:
-    """Return the best setting as a definition of curves with it, which `mihash reproduce` takes.
+def write_common(found: Sequence[Tuned]) -> Path:
+    """Write one definition with the best settings of several methods, beside those of each; return its path."""
+    first = found[0]
+    if first.path is None or any((each.dataset, each.n_bits) != (first.dataset, first.n_bits) for each in found):
+        raise InvalidInput("`found` must be searches on one data set, at one code length, that were kept.")
+    path = first.path.with_name(f"{find_source(first.dataset).name}-{first.n_bits}.toml")
+    replace_file(path, as_definition(*found).encode())
+    return path
+
+
+def as_definition(*found: Tuned) -> str:
+    """Return the best settings as a definition, which `mihash reproduce` takes: curves, or a table of learners.
 
     A file is named by its absolute path, so that the definition may lie anywhere.
 
@@ -189,19 +200,21 @@ def as_definition(tuned: Tuned) -> str:
     C = 0.1
     <BLANKLINE>
     """
-    file = find_source(tuned.dataset).file
-    dataset, name = (tuned.dataset, tuned.dataset) if file is None else (str(file.absolute()), file.name)
+    first, methods = found[0], [each.method for each in found]
+    listed = ", ".join(methods)
+    file = find_source(first.dataset).file
+    dataset, name = (first.dataset, first.dataset) if file is None else (str(file.absolute()), file.name)
     lines = [
-        f"title = {_quoted(f'{tuned.method} on {name} with the parameters found on the validation set')}",
+        f"title = {_quoted(f'{listed} on {name} with the parameters found on the validation set')}",
         'kind = "online"',
-        'draws = "curves"',
+        *(['draws = "curves"'] if len(found) == 1 else ['draws = "learners"', "thetas = []"]),
         f"datasets = [{_quoted(dataset)}]",
-        f'methods = ["{tuned.method}"]',
-        f"bits = [{tuned.n_bits}]",
-        "",
-        f"[parameters.{tuned.method}]",
-        *(f"{name} = {json.dumps(value)}" for name, value in tuned.best.items()),
+        f"methods = {json.dumps(methods)}",
+        f"bits = [{first.n_bits}]",
     ]
+    for each in found:
+        values = (f"{name} = {json.dumps(value)}" for name, value in each.best.items())
+        lines += ["", f"[parameters.{each.method}]", *values]
     return "\n".join(lines) + "\n"
 
 
