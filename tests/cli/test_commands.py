@@ -44,6 +44,20 @@ def test_create_takes_parameters_of_the_default_learner(mihash, tmp_path):
         assert (found["replay"], found["rank"], found["memory"], index.options.n_bits) == (5, 32, None, 64)
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["okh", "osh", "--try", "C=0.1"], "--try names parameters of one method"),
+        (["okh", "hcoh", "okh"], "Name each method once; got okh, hcoh, okh"),
+        ([], "Missing argument 'METHOD"),
+    ],
+)
+def test_what_tune_refuses(mihash, words, message):
+    run = mihash("tune", *words)
+    assert (run.code, run.out) == (2, "")
+    assert message in run.err
+
+
 def test_inner_products(mihash, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,0\n0,3\n-5,-5\n2,2\n")
     assert mihash("create", tmp_path / "new", "--bits", 8, "--metric", "ip").code == 0
