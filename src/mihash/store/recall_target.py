@@ -2,13 +2,15 @@
 
 Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
 many of these are among the first candidates by code and margins, for each number of candidates. The least number
-that reaches the target, by two standard errors of the mean, is chosen. It is measured again for a new version of
-the codes, and when the table has grown or shrunk by half.
+that reaches the target, by two standard errors of the mean, is chosen; where the caller names no target, at least
+ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, and when
+the table has grown or shrunk by half.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
 
-For inner products queries are seldom like the items, so what items tell is not enough: at least 100 are looked up.
+For inner products queries are seldom like the items, so what items tell is not enough: so many are looked up for
+any target.
 """
 
 import json
@@ -119,7 +121,7 @@ class RecallTarget:
                 known = self._fresh_choice(name, edition)  # another thread may have measured it meanwhile
                 if known is None:
                     pay = margins is not False and self._pay(edition)
-                    least = few if self._table.metric == PRODUCT else wide
+                    least = few if recall is None or self._table.metric == PRODUCT else wide
                     known = self._measured(wide, name[1], margins, least, most, pay)
                     self._choices[name] = edition.version, edition.n_items, known
                 return known
