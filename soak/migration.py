@@ -36,7 +36,7 @@ from .report import Failure, console, show_load
 __all__ = ["add_arguments", "run"]
 
 _SHARES = {"begin": 0.02, "cut over": 0.16, "roll back": 0.1, "rehash": 0.08, "finish": 0.04}  # of the kills
-_SAMPLE, _STUCK_S = 2000, 900.0
+_RUNS, _RUN, _STUCK_S = 8, 250, 1800.0
 _PHASES = ("before", "filling", "cut over", "rolled back", "after")
 
 
@@ -84,7 +84,8 @@ class _Soak:
         self.embeddings = Embeddings(tuple(arguments.dims), arguments.seed)
         self.known = Acknowledged(base / "journal")
         self.rng = np.random.default_rng(arguments.seed)
-        self.context = multiprocessing.get_context("spawn")
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["soak.warm", "soak.migration_child"])
         self.killed, self.opened_s = Counter[str](), list[float]()
         self.compared = self.rehashing = self.n_kills = 0
         self.disk: dict[str, float] = {}
@@ -176,7 +177,9 @@ class _Soak:
             if index.n_features != self.embeddings.dim(known.generation):
                 raise Failure(f"The vectors have {index.n_features} features, {where}.")
             keys = np.array(sorted(known.items))
-            keys = keys if every else self.rng.choice(keys, min(_SAMPLE, len(keys)), replace=False)
+            if not every:  # some runs of keys
+                starts = self.rng.integers(len(keys), size=_RUNS)
+                keys = np.unique(np.concatenate([keys[start : start + _RUN] for start in starts]))
             for start in range(0, len(keys), 2048):
                 part = keys[start : start + 2048].tolist()
                 wanted = self.embeddings.vectors(part, [known.items[key] for key in part], known.generation)

@@ -113,7 +113,7 @@ class Load:
         fitting = [
             generation
             for generation in possible
-            if self._fits(self.embeddings.vectors([key], 0, generation)[0], hits.keys, hits.distances, generation)
+            if self._fits(self._vector(key, 0, generation), hits.keys, hits.distances, generation)
         ]
         if fitting:
             self._write(phase=phase, answers=1, recall=None, ms=None)
@@ -160,7 +160,7 @@ class Load:
     def _vector(self, key: int, change: int, generation: int) -> NDArray[np.float32]:
         name = (key, change, generation)
         if name not in self._stored:
-            self._stored[name] = self.embeddings.vectors([key], change, generation)[0]
+            self._stored[name] = self.embeddings.vector(key, change, generation)
         return self._stored[name]
 
     def _recall(self, keys: Any, numbers: NDArray[np.int64], generation: int) -> float:
