@@ -29,6 +29,7 @@ def work(base: str, dims: tuple[int, ...], seed: int, n_items: int, target: str,
         rng = np.random.default_rng([number, 7])
         while not (target == END and child.known.state == "none"):
             child.turn(target, batch, rng)
+        index.compact()  # what a kill in the last `finish` may have left
 
 
 class _Child:

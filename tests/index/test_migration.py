@@ -11,6 +11,7 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput, NotReady, UnknownName
 from mihash.index.migration import root_database
+from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.settings import write_settings
 
 rng = np.random.default_rng(5)
@@ -90,6 +91,22 @@ def test_a_reader_follows_a_roll_back_whose_files_look_unchanged(index, tmp_path
         index.migration.roll_back()
         os.utime(log, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert nearest(reader, OLD[7]) == "item 7"
+
+
+def test_compact_gives_back_what_a_stopped_finish_has_left(tmp_path, monkeypatch):
+    with mihash.open(tmp_path / "index", n_bits=32, learner="lsh") as index:
+        index.add(rng.standard_normal((300, 500)), keys=KEYS)
+        migration = index.migrate()
+        migration.add(NEW, KEYS)
+        migration.cut_over()
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "vacuum", lambda _: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                index.migration.finish()
+        assert index.migration is None
+        index.compact()
+        assert (len(index), nearest(index, NEW[7])) == (300, "item 7")
+    assert (tmp_path / "index" / "index.db").stat().st_size < 400_000  # the old vectors alone had 600,000
 
 
 def test_changes_of_the_old_items_are_taken_over(index):

@@ -391,12 +391,24 @@ def begin_beside(index: OnlineIndex, **options: Any) -> OnlineIndex:
     folder = next_folder(index)
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    for number in range(1, generation_of(index.folder)):  # what a kill has left of earlier ones
-        shutil.rmtree(generation_folder(root_of(index.folder), number), ignore_errors=True)
+    _remove_former_folders(index)
     type(index).create(part, **options).close()
     part.rename(folder)
     sync_folder(folder.parent)
     return type(index).open(folder)
+
+
+def reclaim(index: OnlineIndex) -> None:
+    """Give the space of earlier generations back to the disk, where a kill came before `Migration.finish` did."""
+    if root_of(index.folder) != index.folder and kept_generation(index) is None:
+        _remove_former_folders(index)
+        with root_database(index) as database:
+            database.vacuum()
+
+
+def _remove_former_folders(index: OnlineIndex) -> None:
+    for number in range(1, generation_of(index.folder)):
+        shutil.rmtree(generation_folder(root_of(index.folder), number), ignore_errors=True)
 
 
 def is_filling(index: OnlineIndex) -> bool:

@@ -31,7 +31,7 @@ from ..trigger import PriceUpdate, Trigger
 from .control import STORED
 from .index_items import IndexItems
 from .index_search import IndexSearch
-from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder
+from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
 from .options import Options, RareOptions, names_former
 from .stats import Stats, degenerate_codes
 
@@ -325,6 +325,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
         with self._writing, self._builder.building:
             self._purge(vacuum=True)
+            reclaim(self)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
