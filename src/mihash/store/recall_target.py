@@ -3,8 +3,8 @@
 Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
 many of these are among the first candidates by code and margins, for each number of candidates. The least number
 that reaches the target, by two standard errors of the mean, is chosen; where the caller names no target, at least
-ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, and when
-the table has grown or shrunk by half.
+ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, and
+when the table has grown or shrunk by half.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
