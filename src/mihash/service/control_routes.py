@@ -7,7 +7,6 @@ from fastapi import APIRouter, Request, Response
 from ..index.online_index import OnlineIndex
 from .index_service import service_of
 from .openapi import body_of, route_responses
-from .request_bodies import JSON, media_type, parse
 from .responses import respond
 from .schemas import Price, PriceBody, State
 
@@ -43,9 +42,7 @@ async def resume(request: Request) -> Response:
 async def price(request: Request) -> Response:
     """Set the price of a rehash in queries, or measure it; 422 where the trigger has no price."""
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        wanted = await parse(body, PriceBody.parse)
+    async with service.bodies.receive(request, PriceBody.parse) as wanted:
         return respond(await service.write(lambda index: {"price": index.set_price(wanted.price)}))
 
 

@@ -1,5 +1,6 @@
 """Routes of items: add, upsert, update, list, get, delete."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import FLOATS, JSON, media_type, parse, parse_filter, parse_vectors
+from .request_bodies import ANY, FLOATS, JSON, media_type, parse_filter, parse_vectors
 from .responses import respond, to_json
 from .schemas import (
     Added,
@@ -70,13 +71,13 @@ async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response
     response. JSON takes keys, labels and metadata; rows of a binary body are numbered.
     """
     service, kind = service_of(request), media_type(request)
-    async with service.bodies.receive(request) as body:
-        vectors, more = await parse(body, lambda data: _parse_items(kind, data, query, service.limits))
+    parser = partial(_parse_items, kind, query, service.limits)
+    async with service.bodies.receive(request, parser, ANY) as (vectors, more):
         return respond(await service.write(lambda index: _add(service, index, vectors, more)), 201)
 
 
 def _parse_items(
-    kind: str, body: bytes, query: AddQuery, limits: Limits
+    kind: str, query: AddQuery, limits: Limits, body: bytes
 ) -> tuple[NDArray[np.float32], dict[str, Any]]:
     more: dict[str, Any] = {}
     if kind != JSON:
@@ -135,9 +136,8 @@ async def upsert(request: Request) -> Response:
     A request is stored as a whole, or not at all. A replaced item counts as new: it is listed last.
     """
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        items, vectors, metadata = await parse(body, lambda data: _parse_change(UpsertBody, data, service.limits))
+    parser = partial(_parse_change, UpsertBody, service.limits)
+    async with service.bodies.receive(request, parser) as (items, vectors, metadata):
         assert vectors is not None
 
         def work(index: OnlineIndex) -> dict[str, int]:
@@ -166,9 +166,8 @@ async def update(request: Request) -> Response:
     What is not given stays as it is. New metadata takes the place of all that an item has.
     """
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        items, vectors, metadata = await parse(body, lambda data: _parse_change(UpdateBody, data, service.limits))
+    parser = partial(_parse_change, UpdateBody, service.limits)
+    async with service.bodies.receive(request, parser) as (items, vectors, metadata):
 
         def work(index: OnlineIndex) -> dict[str, int]:
             n = 0 if vectors is None else len(vectors)
@@ -181,7 +180,7 @@ async def update(request: Request) -> Response:
 
 
 def _parse_change(
-    schema: type[UpsertBody] | type[UpdateBody], body: bytes, limits: Limits
+    schema: type[UpsertBody] | type[UpdateBody], limits: Limits, body: bytes
 ) -> tuple[UpsertBody | UpdateBody, NDArray[np.float32] | None, list[EncodedMetadata | None] | None]:
     items = schema.parse(body)
     vectors = None if items.vectors is None else validation.features("vectors", items.vectors, check=False)
@@ -217,9 +216,8 @@ async def list_items(request: Request, query: Annotated[ListQuery, Query()]) -> 
 async def get_several(request: Request) -> Response:
     """Return items: vectors, labels and metadata, in the order of the keys; an unknown key is an error."""
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        keys = (await parse(body, KeysBody.parse)).keys
+    async with service.bodies.receive(request, KeysBody.parse) as body:
+        keys = body.keys
 
         def work(index: OnlineIndex) -> bytes:
             index.metadata(keys, service.limits.answer_metadata)  # refused where it is too much
@@ -265,9 +263,7 @@ async def delete(request: Request, key: KeyInPath) -> Response:
 async def delete_several(request: Request) -> Response:
     """Delete items by key, all of them or none if a key is unknown; or those that match a filter."""
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        chosen = await parse(body, DeleteBody.parse)
+    async with service.bodies.receive(request, DeleteBody.parse) as chosen:
         if chosen.where is not None:
             compile_filter(chosen.where, service.limits.conditions)
         return respond(await service.write(lambda index: _delete(index, chosen.keys, chosen.where)))

@@ -14,7 +14,6 @@ from ..index.online_index import OnlineIndex
 from .index_service import Service, service_of
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import JSON, media_type, parse
 from .responses import respond
 from .schemas import CutOverBody, MigrationBody, MigrationItemsBody, record_schema
 
@@ -154,7 +153,5 @@ async def _take_step(request: Request, step: Callable[[Migration], None]) -> Res
 
 async def _run(request: Request, model: Any, work: Any, status: int = 200) -> Response:
     service = service_of(request)
-    media_type(request, (JSON,))
-    async with service.bodies.receive(request) as body:
-        parsed = await parse(body, model.parse)
+    async with service.bodies.receive(request, model.parse) as parsed:
         return respond(await service.write(lambda index: work(index, parsed)), status)

@@ -22,14 +22,14 @@ from .problems import Problem, busy
 
 Parsed = TypeVar("Parsed")
 
-JSON, NPY, FLOATS = "application/json", "application/x-npy", "application/octet-stream"
+ANY = JSON, NPY, FLOATS = "application/json", "application/x-npy", "application/octet-stream"
 
 _SMALL = 32_768  # bytes that are parsed in the event loop: a hundredth of a second at worst
 _LISTS = 100_000
 _LISTS_PER_ROW = 4  # a vector, a label, metadata, and one list in it
 
 
-def media_type(request: Request, allowed: tuple[str, ...] = (JSON, NPY, FLOATS)) -> str:
+def media_type(request: Request, allowed: tuple[str, ...] = ANY) -> str:
     """Return the media type of a request's body; raise 415 where it is not allowed."""
     header = request.headers.get("content-type", "")
     found = header.partition(";")[0].strip().lower()
@@ -38,11 +38,6 @@ def media_type(request: Request, allowed: tuple[str, ...] = (JSON, NPY, FLOATS))
         message = f"The Content-Type must be {wanted}; got {header or 'none'!r:.80}."
         raise Problem(415, "unsupported_type", message)
     return found
-
-
-async def parse(body: bytes, parser: Callable[[bytes], Parsed]) -> Parsed:
-    """Parse a small body at once, and a large one in a thread, so that no other request waits for it."""
-    return parser(body) if len(body) <= _SMALL else await asyncio.to_thread(parser, body)
 
 
 class BodyReceiver:
@@ -60,10 +55,12 @@ class BodyReceiver:
         """How many bytes the requests of now hold."""
 
     @asynccontextmanager
-    async def receive(self, request: Request) -> AsyncIterator[bytes]:
-        """Receive the body of a request; its bytes count until the block ends."""
+    async def receive(
+        self, request: Request, parser: Callable[[bytes], Parsed], allowed: tuple[str, ...] = (JSON,)
+    ) -> AsyncIterator[Parsed]:
+        """Receive the body of a request and parse it; its bytes count until the block ends."""
         limits, parts, n_bytes = self._limits, [], 0
-        is_json = media_type(request) == JSON
+        is_json = media_type(request, allowed) == JSON
         most = min(limits.max_json, limits.max_body) if is_json else limits.max_body
         declared = request.headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > most:
@@ -85,7 +82,8 @@ class BodyReceiver:
             data = b"".join(parts)
             if is_json:
                 self._check_lists(data)
-            yield data
+            # A large one is parsed in a thread, so that no other request waits for it.
+            yield parser(data) if len(data) <= _SMALL else await asyncio.to_thread(parser, data)
         finally:
             self.n_bytes -= n_bytes
 

@@ -1,6 +1,7 @@
 """The route that searches."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import JSON, media_type, parse, parse_filter, parse_vectors
+from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors
 from .responses import respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
 
@@ -61,8 +62,8 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
     results of a response are from one version.
     """
     service, kind = service_of(request), media_type(request)
-    async with service.bodies.receive(request) as body:
-        vectors, key, options = await parse(body, lambda data: _parse_search(kind, data, query, service.limits))
+    parser = partial(_parse_search, kind, query, service.limits)
+    async with service.bodies.receive(request, parser, ANY) as (vectors, key, options):
         return respond(
             await service.read(
                 lambda index: _search(service, index, vectors, key, options), slow=options.where is not None
@@ -71,7 +72,7 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
 
 
 def _parse_search(
-    kind: str, body: bytes, query: SearchQuery, limits: Limits
+    kind: str, query: SearchQuery, limits: Limits, body: bytes
 ) -> tuple[NDArray[np.float32] | None, Key | None, SearchOptions]:
     """Return the queries, or the key of the stored item that is one, and the options."""
     vectors, key = None, None
