@@ -122,7 +122,7 @@ def _popcount(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- the sig
     if not isinstance(word, types.Integer):
         return None
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001 -- Numba gives four
         return builder.ctpop(arguments[0])
 
     return word(word), generate

@@ -46,7 +46,7 @@ class SameLabel:
            [ True,  True, False]])
     """
 
-    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002
+    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002 -- by labels alone
         """Return True where two rows have the same class."""
         if y is None or y_other is None:
             raise InvalidInput("Neighbours by class need labels: give `y`.")
@@ -65,7 +65,7 @@ class SharedLabel:
            [ True]])
     """
 
-    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002
+    def between(self, X: Rows | None, y: Labels | None, X_other: Rows | None, y_other: Labels | None) -> Flags:  # noqa: ARG002 -- by labels alone
         """Return True where two rows have a label in common."""
         if y is None or y_other is None:
             raise InvalidInput("Neighbours by shared label need labels: give `y`.")
@@ -95,7 +95,7 @@ class WithinDistance:
         """Check the threshold."""
         validation.number("threshold", self.threshold, minimum=0)
 
-    def between(self, X: Rows, y: Labels | None, X_other: Rows, y_other: Labels | None) -> Flags:  # noqa: ARG002
+    def between(self, X: Rows, y: Labels | None, X_other: Rows, y_other: Labels | None) -> Flags:  # noqa: ARG002 -- by vectors alone
         """Return True where two rows are at most ``threshold`` apart."""
         near: Flags = squared_distances(X, X_other) <= self.threshold**2
         return near

@@ -4,7 +4,7 @@ The only room that imports torch: ``pip install 'mihash[deep]'``.
 """
 
 try:
-    import torch as _torch  # noqa: F401
+    import torch as _torch  # noqa: F401 -- is it there?
 except ImportError:
     raise ImportError("mihash.deep needs PyTorch: pip install 'mihash[deep]'.") from None
 

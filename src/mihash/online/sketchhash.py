@@ -116,8 +116,8 @@ class SketchHash(OnlineLearner):
         self,
         X: NDArray[np.float32],
         y: NDArray[Any] | None,  # noqa: ARG002 -- unsupervised
-        reservoir: Reservoir,  # noqa: ARG002
-        slots: NDArray[np.int64],  # noqa: ARG002
+        reservoir: Reservoir,  # noqa: ARG002 -- all rows are in the sketch
+        slots: NDArray[np.int64],  # noqa: ARG002 -- as above
     ) -> None:
         """Take a batch into the sketch and the mean."""
         n, m = self._n_seen, len(X)

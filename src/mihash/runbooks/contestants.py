@@ -64,7 +64,7 @@ class Contestant(ABC):
     def search(self, queries: Rows, k: int) -> Tags:
         """Return the tags of the k nearest of each query."""
 
-    def search_codes(self, queries: Rows, k: int) -> Tags | None:  # noqa: ARG002
+    def search_codes(self, queries: Rows, k: int) -> Tags | None:  # noqa: ARG002 -- for those with codes
         """Return the same by codes alone; None for one that has no codes."""
         return None
 

@@ -78,7 +78,7 @@ def made(
 _Made = tuple[NDArray[np.int64], list[Step]]
 
 
-def _sliding_window(X: NDArray[np.float32], n_steps: int, seed: int) -> _Made:  # noqa: ARG001 -- in its order
+def _sliding_window(X: NDArray[np.float32], n_steps: int, seed: int) -> _Made:  # noqa: ARG001 -- nothing is drawn
     edges = np.linspace(0, len(X), n_steps + 1).round().astype(np.int64).tolist()
     steps = list[Step]()
     for at in range(n_steps):
@@ -91,7 +91,7 @@ def _sliding_window(X: NDArray[np.float32], n_steps: int, seed: int) -> _Made:  
     return np.arange(len(X)), steps
 
 
-def _expiration(X: NDArray[np.float32], n_steps: int, seed: int) -> _Made:  # noqa: ARG001
+def _expiration(X: NDArray[np.float32], n_steps: int, seed: int) -> _Made:  # noqa: ARG001 -- nothing is drawn
     edges = np.linspace(0, len(X), n_steps + 1).round().astype(np.int64).tolist()
     cuts = np.cumsum(_SHARES) / sum(_SHARES)
     ends: dict[int, list[range]] = {}

@@ -43,7 +43,7 @@ def _distances(context: Any, builder: Any, signature: Any, arguments: Any, lanes
     return total
 
 
-def _below(typing_context: Any, columns: Any, queries: Any, q: Any, start: Any, threshold: Any) -> Any:  # noqa: ARG001
+def _below(typing_context: Any, columns: Any, queries: Any, q: Any, start: Any, threshold: Any) -> Any:  # noqa: ARG001 -- Numba gives types
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         total = _distances(context, builder, signature, arguments, LANES)
         kind, threshold = total.type.element, arguments[4]
@@ -62,7 +62,7 @@ rows; bit i of the result stands for code ``start + i``.
 """
 
 
-def _distance(typing_context: Any, columns: Any, queries: Any, q: Any, j: Any) -> Any:  # noqa: ARG001
+def _distance(typing_context: Any, columns: Any, queries: Any, q: Any, j: Any) -> Any:  # noqa: ARG001 -- Numba gives types
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         total = _distances(context, builder, signature, arguments, 1)
         one = builder.extract_element(total, ir.Constant(_I32, 0))
@@ -75,11 +75,11 @@ distance: Any = intrinsic(_distance)
 """Return the distance of code j to query q, inside a kernel: ``distance(columns, queries, q, j)``."""
 
 
-def _lowest(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+def _lowest(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 -- Numba gives types
     if not isinstance(word, types.Integer):
         return None
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001 -- Numba gives four
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate

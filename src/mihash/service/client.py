@@ -203,7 +203,7 @@ class Client:
     def get(self, keys: Key | Sequence[Key]) -> Any:
         """Return an item as a dictionary: key, vector, label and metadata; of several keys a list of items."""
         if is_one(keys):
-            return self._call("GET", f"/v1/items/{in_path(keys)}", read=dict)  # type: ignore[arg-type]  # is_one
+            return self._call("GET", f"/v1/items/{in_path(keys)}", read=dict)
         body = fields_of(keys=keys)
         return self._call("POST", "/v1/get", body, read=lambda answer: [dict(each) for each in answer["items"]])
 

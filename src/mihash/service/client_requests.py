@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import quote, urlencode
 
 from ..errors import InvalidInput
@@ -59,7 +59,7 @@ def as_list(value: Any) -> Any:
     return list(value)
 
 
-def is_one(keys: Any) -> bool:
+def is_one(keys: object) -> TypeGuard[Key]:
     """Tell whether one key is given."""
     return isinstance(keys, str | bytes) or not isinstance(keys, Iterable) or getattr(keys, "ndim", None) == 0
 

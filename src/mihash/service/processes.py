@@ -85,8 +85,8 @@ def serve_readers(
     limits: Limits | None = None,
     token: str | None = None,
     cors_origins: Sequence[str] = (),
-    announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005 -- nobody listens
-    report: Callable[[str], None] = lambda message: None,  # noqa: ARG005
+    announce: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve an index for reading from several processes, until SIGINT or SIGTERM.
 
