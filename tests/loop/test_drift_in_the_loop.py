@@ -6,7 +6,7 @@ import pytest
 import mihash
 from mihash import state as saved
 from mihash.information import arriving_information
-from mihash.loop.decision_log import DecisionLog
+from mihash.loop.decisions import DecisionLog
 from mihash.loop.learning_loop import Loop
 
 

@@ -48,9 +48,8 @@ def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
 
 
 def with_choices(table: Table, options: Options, change: Change, labelled: bool) -> Options:
-    """Return the options, with what is chosen by the first rows and stored; else as they are."""
-    first = len(change.vectors) and table.last < 0 and table.setting("choose_bits")
-    if not first or table.database.read_only:
+    """Return the options of a table without rows, with what a change chooses for it, which is stored."""
+    if not len(change.vectors) or not table.setting("choose_bits") or table.database.read_only:
         return options
     learner, about = options.learner, (change.vectors.shape[1], labelled)
     if table.setting("choose_learner"):

@@ -237,7 +237,7 @@ class History:
         for check, mapping in pending:
             if check.number <= known:
                 continue
-            values = [check[name] for name in _STORED]
+            values = [getattr(check, name) for name in _STORED]
             connection.execute(f"INSERT INTO decision VALUES ({'?, ' * len(values)}?)", (*values, now()))
             seal_rows(connection, "decision", [check.number])
             if mapping is not None:

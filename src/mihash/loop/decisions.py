@@ -1,5 +1,6 @@
-"""The decision of Sec. 3.1 (is the current mapping worth a new hash table?) and the record that is kept of it."""
+"""The decision of Sec. 3.1 (is the current mapping worth a new hash table?) and the records of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import Self
@@ -104,6 +105,52 @@ class Check(Record):
             nan if value is None else value for value in (self.gain, self.current, self.snapshot)
         )
         return Decision(self.accepted, gain, self.reason, current, snapshot)
+
+
+Entry = tuple[Check, HashMapping | None]
+
+
+class DecisionLog:
+    """Stored checks by number, each with the mapping that it accepted.
+
+    Parameters
+    ----------
+    entries
+        The checks, with their mappings.
+
+    Examples
+    --------
+    >>> log = DecisionLog([(Check.of(3, "alarm", 400, Decision(False, 7.0, "the stream has changed")), None)])
+    >>> log.alarm(3, 300, None), log.alarm(3, 400, None).gain
+    (None, 7.0)
+    >>> log.take(3, "alarm", 400)[0].reason, log.alarm(4, 500, None)
+    ('the stream has changed', None)
+    """
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._entries = {check.number: (check, mapping) for check, mapping in entries}
+
+    def take(self, number: int, kind: str, seen: int) -> Entry | None:
+        """Remove and return the check of a number; None where the log has it not, or another one."""
+        found = self._entries.get(number)
+        if found is None or (found[0].kind, found[0].seen) != (kind, seen):
+            return None
+        return self._entries.pop(number)
+
+    def rest(self, number: int) -> list[Entry]:
+        """Remove and return what is left, if that begins with a number: learning came to another point."""
+        if number not in self._entries:
+            return []
+        rest = list(self._entries.values())
+        self._entries.clear()
+        return rest
+
+    def alarm(self, number: int, seen: int, made: Decision | None) -> Decision | None:
+        """Return the alarm at an example count: the log's while there is one, then the one that was made."""
+        found = self._entries.get(number)
+        if found is None:
+            return made
+        return found[0].decision if (found[0].kind, found[0].seen) == ("alarm", seen) else None
 
 
 def asks_for_threshold(trigger: Trigger | None) -> bool:

@@ -31,13 +31,11 @@ from ..reservoir import Reservoir, same_kind
 from ..state import State
 from ..trigger import FEWEST, Decision, PriceUpdate, Trigger
 from .arrivals import WINDOW, Arrivals
-from .blocks import learn_rows
-from .decision_log import DecisionLog, Entry
-from .decisions import Branch, Check, asks_for_threshold, decide
+from .decisions import Branch, Check, DecisionLog, Entry, asks_for_threshold, decide
 from .distances import Distances, reservoir_distances
 from .normalization import N_EXAMPLES, Normalization, fit_normalization, wrapped
 from .quality import SampleQuality
-from .row_queue import Labels, RowQueue, Vectors
+from .row_queue import Labels, RowQueue, Vectors, learn_rows
 
 Notify = Callable[[Check, HashMapping | None, int], None]
 """Takes a check, the mapping that it accepted or None, and the position of the trigger."""

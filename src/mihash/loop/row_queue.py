@@ -1,4 +1,4 @@
-"""The queue of rows that wait to be learned from: the only place where such rows are held."""
+"""Rows that wait to be learned from: their queue, the only place that holds them, and learning block by block."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import one_thread
+from ..online import OnlineLearner
+from ..reservoir import Reservoir
 from ..validation import missing_rows
 
 Labels = NDArray[Any] | None
@@ -116,3 +119,23 @@ class RowQueue:
     def convert(self, function: Callable[[Vectors], Vectors]) -> None:
         """Replace all vectors by a function of them."""
         self._parts = deque(part._replace(vectors=function(part.vectors)) for part in self._parts)
+
+
+def learn_rows(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None:
+    """Move a learner and its reservoir by rows, block by block; the last block may be a part of one.
+
+    Examples
+    --------
+    >>> import mihash
+    >>> learner, reservoir = mihash.online.LSH(8), Reservoir(10)
+    >>> learner.start(2)
+    >>> learn_rows(learner, reservoir, Rows(np.zeros((250, 2), dtype=np.float32), None, np.arange(250)))
+    >>> reservoir.seen
+    250
+    """
+    while len(rows.vectors):
+        block, rows = rows.split(learner.block_size)
+        slots = reservoir.plan(len(block.vectors))
+        with one_thread():
+            learner.learn(block.vectors, block.labels, reservoir, slots)
+            reservoir.apply(block.vectors, block.labels, slots)

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from ..errors import CorruptStore
 from ..mapping import HashMapping
 from ..mapping.factors import N_FACTORS, factors_of
 from ..search import Bitmap, Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
-from .buffers import appended
 
 CODE_ROWS = 65_536
 
@@ -244,3 +244,24 @@ def _digest(edition: Edition, ids: NDArray[np.int64], blob: bytes, with_ids: boo
     header = f"{edition.version} {edition.mapping.fingerprint} {first} {last} {n}".encode()
     gaps = with_ids and last - first + 1 != n  # without gaps, first and last say it all
     return hashlib.blake2b(header + (ids.astype("<i8").tobytes() if gaps else b"") + blob, digest_size=16).digest()
+
+
+def appended(buffer: NDArray[Any], n: int, rows: NDArray[Any], order: Literal["C", "F"] = "C") -> NDArray[Any]:
+    """Return a buffer that holds its first n rows and then the new ones, grown by half when it is full.
+
+    It lies in memory row by row, or column by column for the order "F".
+    The first n rows are never written to, so others can go on reading them.
+
+    Examples
+    --------
+    >>> appended(np.array([1, 2, 0]), 2, np.array([3]))
+    array([1, 2, 3])
+    """
+    needed = n + len(rows)
+    if needed > len(buffer):
+        shape = (max(needed, len(buffer) + len(buffer) // 2), *buffer.shape[1:])
+        grown = np.empty(shape, dtype=buffer.dtype, order=order)
+        grown[:n] = buffer[:n]
+        buffer = grown
+    buffer[n:needed] = rows
+    return buffer

@@ -20,19 +20,21 @@ class Expiry:
     ----------
     table
         The table; its window may change at any time.
+
+    Attributes
+    ----------
+    ages
+        The times of the items that are stored; None where they were not read.
     """
 
     def __init__(self, table: "Table") -> None:
         self._table = table
         self._window: Window | None = None
-        self._ages: Ages | None = None
+        self.ages: Ages | None = None
         self._limit = -math.inf
 
-    def expired(self, rows: Rows) -> list[int]:
+    def expired(self, rows: Rows, window: Window) -> list[int]:
         """Return the rows that a change makes too old, new ones among them; those that it replaces are not."""
-        window = self._table.window
-        if window is None:
-            return []
         gone = np.array(rows.removed, dtype=np.int64)
         if window.count is not None:
             kept = np.setdiff1d(self._table.live_ids(), gone, assume_unique=True)
@@ -48,19 +50,19 @@ class Expiry:
 
     def commit(self, rows: Rows) -> None:
         """Take over a change that is committed."""
-        if self._window is not None and self._ages is not None:
-            self._ages.add(_changed(rows), _times(self._window, rows))
-            self._ages.drop(self._limit)
+        if self._window is not None and self.ages is not None:
+            self.ages.add(_changed(rows), _times(self._window, rows))
+            self.ages.drop(self._limit)
 
     def forget(self) -> None:
         """Read the times again at the next change."""
-        self._ages = None
+        self.ages = None
 
     def _known(self, window: Window) -> Ages:
-        if self._ages is None or self._window != window:
+        if self.ages is None or self._window != window:
             with self._table.database.read() as connection:
-                self._ages, self._window = read_ages(connection, window), window
-        return self._ages
+                self.ages, self._window = read_ages(connection, window), window
+        return self.ages
 
 
 def _changed(rows: Rows) -> "np.typing.NDArray[np.int64]":

@@ -12,7 +12,7 @@ from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
 from ..search import Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns, margin_sums, reach
 from ..state import State
-from .buffers import appended
+from .edition import appended
 from .keys import as_keys, key_array
 from .question import Hits, Question, Reached, by_margins
 

@@ -197,7 +197,8 @@ class Table(ItemReads):
             first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
         segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
         rows = Rows(segment, keys, texts, gone, described)
-        return replace(rows, expired=self._expiry.expired(rows))
+        window = self.window
+        return rows if window is None else replace(rows, expired=self._expiry.expired(rows, window))
 
     @property
     def window(self) -> Window | None:
@@ -220,7 +221,8 @@ class Table(ItemReads):
                 write_settings(connection, **fresh)
             self.settled(**fresh)
             finish()
-            self._expiry.commit(rows)
+            if self._expiry.ages is not None:
+                self._expiry.commit(rows)
 
     def _changed_settings(self, rows: Rows) -> dict[str, Any]:
         segment = rows.segment

@@ -176,7 +176,8 @@ class SQLiteTable(Table):
             enter(connection, rows.described)
         if len(segment):
             insert_items(connection, segment.ids, rows.names, rows.texts)
-            enter(connection, segment.ids.tolist())
+            if rows.texts is not None:
+                enter(connection, segment.ids.tolist())
             self.segments.append(connection, segment)
         if rows.expired:  # new rows may be among them
             leave(connection, rows.expired)
