@@ -12,7 +12,7 @@ import pytest
 import mihash as library
 from mihash.io.ingest import name_of, rows_in
 
-N_ROWS = 40_000
+N_ROWS = 25_000
 OPTIONS = {"n_bits": 16, "reservoir_size": 100, "trigger": library.TriggerUpdate(0.02, 500, relative=True)}
 
 

@@ -1,12 +1,17 @@
 """docs/tutorial.md is run as it stands: its script, then each command, whose output must have the form shown."""
 
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+
+from mihash import cli
 
 pytest.importorskip("pyarrow", reason="the tutorial reads a Parquet file, which the arrow extra does")
 
@@ -52,31 +57,36 @@ def test_what_is_compared():
     assert form("3 of 12\n│ 11 │ +0.01 │ 3.4 ms │") == ["# of #", "│ # │ # │ # s │"]
 
 
-def test_the_page_does_what_it_shows(tmp_path):
+def run(command, monkeypatch):
+    """Run a command in this process, one of a pipe in a shell; return its status, and all that it printed."""
+    if "|" in command:
+        done = subprocess.run(command, shell=True, check=False, capture_output=True, text=True)
+        return done.returncode, done.stderr + done.stdout
+    monkeypatch.setattr(sys, "argv", shlex.split(command))
+    with io.StringIO() as printed:
+        with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as caught:
+            cli.main()
+        return caught.value.code, printed.getvalue()
+
+
+def test_the_page_does_what_it_shows(tmp_path, monkeypatch):
     (script,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "mihash").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mihash "$@"\n')
     (bin_ / "mihash").chmod(0o755)
-    environment = {**os.environ, "COLUMNS": "80", "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}"}
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}{os.environ['PATH']}")
+    exec(script, {})
     (*_, last) = commands = list(steps())
     n_sevens = 0
     for command, expected in commands:
-        run = subprocess.run(
-            command,
-            shell=True,
-            check=False,
-            cwd=tmp_path,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        assert form(run.stdout) == form(expected), f"{command}\n{run.stdout}"
-        assert run.returncode == (2 if (command, expected) == last else 0), f"{command}\n{run.stdout}"
+        code, printed = run(command, monkeypatch)
+        assert form(printed) == form(expected), f"{command}\n{printed}"
+        assert code == (2 if (command, expected) == last else 0), f"{command}\n{printed}"
         if "--key scan-0007" in command:
-            digits = re.findall(r'"digit": (\d)', run.stdout)
-            assert set(digits) <= {"7"}, run.stdout
+            digits = re.findall(r'"digit": (\d)', printed)
+            assert set(digits) <= {"7"}, printed
             n_sevens += len(digits)
     assert n_sevens == 7

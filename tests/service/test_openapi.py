@@ -14,7 +14,7 @@ from mihash.service.problems import CODES
 from over_http import Caller
 
 TOKEN = "schema-token"
-N_EXAMPLES, SEED = 8, 1
+N_EXAMPLES, SEED = 4, 1
 
 
 def test_every_address_is_described(served):
