@@ -47,15 +47,15 @@ def test_an_index_survives_power_losses(tmp_path):
 
 @needs_shim
 def test_an_index_survives_faults_of_its_disk(tmp_path):
-    printed = soak("faults", "--faults", 8, "--seed", 22, "--lap", 5, "--folder", tmp_path)
-    assert "8 faults, 0 failures" in printed
+    printed = soak("faults", "--faults", 6, "--seed", 22, "--lap", 5, "--folder", tmp_path)
+    assert "6 faults, 0 failures" in printed
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="to mount a tmpfs takes root")
 def test_an_index_survives_full_disks(tmp_path):
-    printed = soak("disk", "--times", 8, "--seed", 3, "--folder", tmp_path)
-    assert "8 full disks, 0 failures" in printed or "a tmpfs cannot be mounted" in printed
+    printed = soak("disk", "--times", 6, "--seed", 3, "--folder", tmp_path)
+    assert "6 full disks, 0 failures" in printed or "a tmpfs cannot be mounted" in printed
     assert not list(tmp_path.iterdir())
 
 
@@ -137,13 +137,13 @@ def test_a_backup_that_failed_leaves_nothing_in_the_way(tmp_path):
 
 
 def test_a_flipped_bit_is_noticed_or_no_matter(tmp_path):
-    printed = soak("flips", "--flips", 60, "--seed", 5, "--folder", tmp_path)
-    assert "Silent wrong answers: 0 in 60 flips" in printed
+    printed = soak("flips", "--flips", 40, "--seed", 5, "--folder", tmp_path)
+    assert "Silent wrong answers: 0 in 40 flips" in printed
     assert not list(tmp_path.iterdir())
 
 
 def test_no_answer_mixes_versions():
-    size = ("--queries", 2000, "--items", 5000, "--rehashes", 5)
+    size = ("--queries", 1200, "--items", 3000, "--rehashes", 4)
     printed = soak("concurrency", *size, "--modes", "steady", "busy")
     assert "Answers that mix versions or states: 0" in printed
 

@@ -61,9 +61,8 @@ def definition(folder, draws="curves", **keys):
     return path
 
 
-@pytest.mark.parametrize("make", [as_npz, as_parquet])
-def test_tables_and_figures_of_the_paper_on_a_file(make, tmp_path):
-    path = make(tmp_path)
+def test_tables_and_figures_of_the_paper_on_a_file(tmp_path):
+    path = as_npz(tmp_path)
     options = ("--dataset", path, "--results", tmp_path / "out", "--processes", 1)
     first = run("reproduce", "table4", "figure4", *options)
     assert first.exit_code == 0, first.output
@@ -87,6 +86,21 @@ def test_tables_and_figures_of_the_paper_on_a_file(make, tmp_path):
     assert "nan" not in re.sub("base64,[^']*", "", html)
     again = run("reproduce", "table4", "figure4", *options)
     assert "0 results from 0 tasks" in again.output
+
+
+def test_classes_of_a_parquet_file_have_names(tmp_path):
+    path = as_parquet(tmp_path)
+    plan = definition(tmp_path, methods=["mihash", "osh"], bits=[32])
+    made = run("reproduce", plan, "--dataset", path, "--results", tmp_path / "out", "--processes", 1)
+    assert made.exit_code == 0, made.output
+    name = find_source(str(path)).name
+    result = json.loads((tmp_path / f"out/own/{name}/32-bits/mihash/trial-0/theta-0.json").read_text())
+    assert (result["data"], result["scale"], result["run"]["dataset"]) == (path.name, "own", name)
+    assert (result["protocol"]["rows"], result["protocol"]["n_test"], result["examples"][-1]) == (120, 12, 108)
+    assert result["final"] > result["precisions"][0]
+    html = (tmp_path / "out/own/report.html").read_text()
+    assert f"{name} is the file {path.name}, 120 rows; the paper has no numbers for it." in html
+    assert html.count("data:image/png;base64,") == 1
 
 
 def test_every_experiment_runs_on_a_small_file_without_labels(tmp_path):
