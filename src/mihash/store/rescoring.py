@@ -73,84 +73,80 @@ def distances_to(
     if len(places):
         padded = -(-len(query) // _LANES) * _LANES
         kernel = {"euclidean": _euclidean, "cosine": _cosine, PRODUCT: _negative_product}[metric]
-        kernel(np.ascontiguousarray(query), np.ascontiguousarray(vectors), places, np.zeros((2, padded)), out)
+        kernel(
+            np.ascontiguousarray(query)[None], np.ascontiguousarray(vectors), places, np.zeros((2, padded)), out
+        )
     return out
+
+
+@jit
+def _widen(vectors, row, wide):  # type: ignore[no-untyped-def]
+    """Copy a row to float64; what is behind its end stays 0, so that lanes are full."""
+    for k in range(vectors.shape[1]):
+        wide[k] = vectors[row, k]
+
+
+@jit
+def _total(sums):  # type: ignore[no-untyped-def]
+    """Return the sum of the lanes, in their order."""
+    total = 0.0
+    for lane in range(_LANES):
+        total += sums[lane]
+    return total
 
 
 @jit
 def _euclidean(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
     """Write distances; each is eight sums side by side, over every eighth feature, added in their order."""
-    d = vectors.shape[1]
     asked, other = held[0], held[1]
-    for k in range(d):
-        asked[k] = query[k]
+    _widen(query, 0, asked)
     sums = np.empty(_LANES)
     for i in range(len(rows)):
-        vector = vectors[rows[i]]
-        for k in range(d):
-            other[k] = vector[k]
+        _widen(vectors, rows[i], other)
         sums[:] = 0.0
         for k in range(0, len(asked), _LANES):
             for lane in range(_LANES):
                 apart = other[k + lane] - asked[k + lane]
                 sums[lane] += apart * apart
-        total = 0.0
-        for lane in range(_LANES):
-            total += sums[lane]
-        out[i] = np.sqrt(total)
+        out[i] = np.sqrt(_total(sums))
 
 
 @jit
 def _cosine(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
     """Write 1 - cosine, at least 0, and 1 for a vector of zeros; sums as for Euclidean distances."""
-    d = vectors.shape[1]
     asked, other = held[0], held[1]
-    for k in range(d):
-        asked[k] = query[k]
+    _widen(query, 0, asked)
     inner, squares = np.empty(_LANES), np.empty(_LANES)
     own = 0.0
-    for k in range(d):
+    for k in range(query.shape[1]):
         own += asked[k] * asked[k]
     own = np.sqrt(own)
     for i in range(len(rows)):
-        vector = vectors[rows[i]]
-        for k in range(d):
-            other[k] = vector[k]
+        _widen(vectors, rows[i], other)
         inner[:] = 0.0
         squares[:] = 0.0
         for k in range(0, len(asked), _LANES):
             for lane in range(_LANES):
                 inner[lane] += other[k + lane] * asked[k + lane]
                 squares[lane] += other[k + lane] * other[k + lane]
-        product, square = 0.0, 0.0
-        for lane in range(_LANES):
-            product += inner[lane]
-            square += squares[lane]
-        lengths = np.sqrt(square) * own
-        cosine = product / lengths if lengths > 0 else 0.0
+        lengths = np.sqrt(_total(squares)) * own
+        cosine = _total(inner) / lengths if lengths > 0 else 0.0
         out[i] = max(1.0 - cosine, 0.0)
 
 
 @jit
 def _negative_product(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
     """Write -q . x; sums as for Euclidean distances."""
-    d = vectors.shape[1]
     asked, other = held[0], held[1]
-    for k in range(d):
-        asked[k] = query[k]
+    _widen(query, 0, asked)
     sums = np.empty(_LANES)
     for i in range(len(rows)):
-        vector = vectors[rows[i]]
-        for k in range(d):
-            other[k] = vector[k]
+        _widen(vectors, rows[i], other)
         sums[:] = 0.0
         for k in range(0, len(asked), _LANES):
             for lane in range(_LANES):
                 sums[lane] += other[k + lane] * asked[k + lane]
-        total = 0.0
-        for lane in range(_LANES):
-            total += sums[lane]
-        out[i] = 0.0 - total
+        out[i] = 0.0 - _total(sums)
 
 
 def nearest_rows(

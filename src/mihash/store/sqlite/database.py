@@ -28,6 +28,7 @@ from ...errors import (
 )
 from ...state import make_folder, sync_folder
 from .deadline import LATE, stopped_when_late
+from .file_reads import FileReads
 from .schema import check_schema, check_structure, complete, create_schema, has_settings
 from .settings import write_settings
 from .writer_lock import LOCK, WriterLock
@@ -72,6 +73,7 @@ class Database:
         self._writer: sqlite3.Connection | None = None
         self._watch: sqlite3.Connection | None = None
         self._stamp: tuple[int, ...] | None = None  # of a file that is read in place
+        self.file = FileReads(self.path)
         try:
             if not self.path.is_file():
                 raise StoreError(f"There is no index in {folder}. Make one with OnlineIndex.create.")
@@ -271,6 +273,7 @@ class Database:
                     with suppress(sqlite3.Error, OSError):
                         connection.close()
             self._watch = self._writer = self._guard = None
+        self.file.close()  # after the connections: it drops their locks
 
     def __del__(self) -> None:
         """Free the lock of an index that was dropped without `close`."""
@@ -329,6 +332,7 @@ class Database:
             if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
                 raise
             self._stamp = _stamp(self.path)  # no log is left, and none can be made: read it in place
+            self.file.close()  # it may be replaced
             self._local = threading.local()
             found = self._format()
         if found is None:

@@ -33,6 +33,7 @@ _ROW_EXTRA, _SEGMENT_EXTRA = 16, 160  # bytes of a row's checksum and label, and
 _FEWEST = 4  # rows in a segment of one page: with fewer, a good part of the page could be empty
 _COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
+_INSERT = f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 LabelKind = tuple[str, int]
 
@@ -120,9 +121,7 @@ class Segments:
 
     def append(self, connection: sqlite3.Connection, segment: Segment) -> None:
         """Store rows inside a transaction, cut into segments."""
-        size = self._rows(segment.vectors.shape[1])
-        for start in range(0, len(segment), size):
-            _insert(connection, segment.part(slice(start, start + size)))
+        _insert(connection, segment, self._rows(segment.vectors.shape[1]))
 
     def _rows(self, n_features: int) -> int:
         """Return how many rows a segment holds at most."""
@@ -230,7 +229,7 @@ class Segments:
             segment = self._taken(connection, firsts[index], kind, n_features)
             rest = segment.part(~np.isin(segment.ids, dead))
             if len(rest):
-                _insert(connection, rest)
+                _insert(connection, rest, len(rest))
 
     def ids(self, connection: sqlite3.Connection) -> NDArray[np.int64]:
         """Return the sequence numbers of all rows."""
@@ -360,19 +359,33 @@ def _firsts(connection: sqlite3.Connection) -> list[int]:
     return [first for (first,) in connection.execute("SELECT first FROM segment ORDER BY first").fetchall()]
 
 
-def _insert(connection: sqlite3.Connection, segment: Segment) -> None:
-    first, last, n = int(segment.ids[0]), int(segment.ids[-1]), len(segment)
-    packed = None if last - first + 1 == n else segment.ids.astype("<i8").tobytes()
-    labels = None
+def _insert(connection: sqlite3.Connection, segment: Segment, size: int) -> None:
+    """Store rows, so many in a segment."""
+    if len(segment):
+        connection.executemany(_INSERT, _records(segment, size))
+
+
+def _records(segment: Segment, size: int) -> Iterator[tuple[Any, ...]]:
+    """Yield what is stored of each segment that rows are cut into: the values of `_COLUMNS`."""
+    ids, n = segment.ids, len(segment)
+    vectors = np.ascontiguousarray(segment.vectors)
+    checks = row_checks(vectors, ids).astype("<u8", copy=False).tobytes()
+    labels, label_bytes = None, 0
     if segment.labels is not None:
         labels = np.ascontiguousarray(segment.labels).astype(segment.labels.dtype.newbyteorder("<")).tobytes()
-    checks = row_checks(segment.vectors, segment.ids).astype("<u8").tobytes()
-    head = head_of(first, last, n, packed)
-    blob = np.ascontiguousarray(segment.vectors).data.cast("B")
-    connection.execute(
-        f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (first, last, n, packed, head, labels, _digest(head, labels, checks), checks, blob),
-    )
+        label_bytes = len(labels) // n
+    blob = vectors.data.cast("B")
+    row_bytes = len(blob) // n
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        first, last = int(ids[start]), int(ids[stop - 1])
+        packed = None if last - first + 1 == stop - start else ids[start:stop].astype("<i8").tobytes()
+        own = None if labels is None else labels[start * label_bytes : stop * label_bytes]
+        head, seals = head_of(first, last, stop - start, packed), checks[8 * start : 8 * stop]
+        yield (
+            first, last, stop - start, packed, head, own, _digest(head, own, seals), seals,
+            blob[start * row_bytes : stop * row_bytes],
+        )  # fmt: skip
 
 
 def _digest(head: bytes, labels: bytes | None, checks: bytes) -> bytes:

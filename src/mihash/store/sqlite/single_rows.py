@@ -1,8 +1,8 @@
 """Single stored rows, read without the rest of their segments: what rescoring does.
 
-Where each segment begins is kept in memory, so that SQLite finds a row with one look into the table of segments.
-That may be out of date, as segments are merged and purged. A row that is not where it should be is looked
-up again in the file, and every row is checked against its checksum.
+Where each segment begins is kept in memory, and in which page of the file it is (`segment_pages`). A row is read
+from there. That may be out of date, as segments are merged and purged: a row that does not match its checksum is
+looked up by SQLite, and checked again.
 """
 
 import json
@@ -16,6 +16,7 @@ from ...errors import CorruptStore
 from .checksum import row_checks
 from .database import Database
 from .segment_heads import HEADS, damaged, has_head_index, ids_of
+from .segment_pages import SegmentPages
 
 _SMALL = 128 << 10  # bytes of a segment that SQLite may load as a whole for one row
 _PLACE_BITS = 12  # of a row's place in its segment, behind where that begins
@@ -34,6 +35,7 @@ _BY_NUMBER = (
     + "first = (SELECT max(first) FROM segment WHERE first <= each.value)"
 )
 _NOWHERE = np.empty(0, dtype=np.int64)
+_PATIENCE = 100
 
 Row = tuple[int | None, bytes | None, bytes | None]
 """Where its segment begins, the vector and its checksum; None where that was not found."""
@@ -53,6 +55,8 @@ class SingleRows:
     def __init__(self, database: Database, dtype: np.dtype[Any]) -> None:
         self._database, self._dtype = database, dtype
         self._firsts = _NOWHERE  # where segments begin, as far as is known; replaced, not changed
+        self._pages: SegmentPages | None = None
+        self._patience = 0  # fetches until the pages are looked for again
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
         """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
@@ -60,18 +64,46 @@ class SingleRows:
             return np.empty((0, n_features), dtype=np.float32)
         is_sorted = bool((ids[1:] >= ids[:-1]).all())
         wanted = ids if is_sorted else np.sort(ids)
-        stride = n_features * self._dtype.itemsize
+        pages = self._known_pages()
+        if pages is None:
+            vectors = self._looked_up(wanted, n_features)
+        else:
+            vectors, matches = pages.fetch(wanted, self._firsts, n_features, self._dtype)
+            missing = np.flatnonzero(~matches)
+            if len(missing):
+                self._patience = _PATIENCE if 4 * len(missing) > len(wanted) else 0
+                others = self._looked_up(wanted[missing], n_features)
+                if others is None:
+                    return None
+                vectors[missing] = others
+        if vectors is None:
+            return None
+        if not is_sorted:
+            vectors = vectors[np.argsort(np.argsort(ids, kind="stable"), kind="stable")]
+        return vectors.astype(np.float32, copy=False)
+
+    def _known_pages(self) -> SegmentPages | None:
+        """Return where segments are in the file; None while too many rows were not found there."""
+        if self._patience:
+            self._patience -= 1
+            self._pages = None
+        elif self._pages is None:
+            with self._database.read() as connection:
+                self._known(connection, np.iinfo(np.int64).max)
+                self._pages = SegmentPages(self._database.file, connection)
+        return self._pages
+
+    def _looked_up(self, wanted: NDArray[np.int64], n_features: int) -> NDArray[Any] | None:
+        """Return the vectors of rows, sorted by number, as SQLite finds them; None where one is not there."""
         with self._database.read() as connection:
-            found = self._rows(connection, wanted, stride)
+            found = self._rows(connection, wanted, n_features * self._dtype.itemsize)
             if found is None:
                 return None
             vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)  # type: ignore[misc]
             checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")  # type: ignore[misc]
         if len(checks) != len(wanted) or not (row_checks(vectors, wanted) == checks).all():
             raise CorruptStore(damaged(int(wanted[0])))
-        if not is_sorted:
-            vectors = vectors[np.argsort(np.argsort(ids, kind="stable"), kind="stable")]
-        return vectors.astype(np.float32, copy=False)
+        return vectors
 
     def _rows(self, connection: sqlite3.Connection, wanted: NDArray[np.int64], stride: int) -> list[Row] | None:
         """Return the rows, sorted by number; None where one is not there."""
@@ -86,7 +118,7 @@ class SingleRows:
         missing = [place for place, (_, vector, check) in enumerate(found) if not _is_whole(vector, check, stride)]
         if missing:
             if any(found[place][0] is None for place in missing):
-                self._firsts = _NOWHERE  # segments were merged or purged since
+                self._firsts, self._pages = _NOWHERE, None  # segments were merged or purged since
             text = json.dumps(wanted[missing].tolist())
             again: list[Row] = connection.execute(_BY_NUMBER, (text, _SMALL, stride)).fetchall()
             for place, row in zip(missing, again, strict=True):
