@@ -108,7 +108,8 @@ def written(folder, form, X, y):
 
 
 @pytest.mark.parametrize("form", ["npy", "npz", "parquet", "csv"])
-def test_a_sample_is_read_from_any_file_and_not_to_its_end(mihash, calls, tmp_path, form):
+def test_a_sample_is_read_from_any_file_and_not_to_its_end(mihash, calls, monkeypatch, tmp_path, form):
+    monkeypatch.setattr("mihash.sizing.calibration._LEARNED", 8192)
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((8200, 4)).astype(np.float32), rng.integers(0, 3, 8200)
     file, label = written(tmp_path, form, X, y)
@@ -145,7 +146,7 @@ def test_a_stream_that_is_too_fast_is_told(mihash, calls):
 
 
 def test_a_real_run(mihash, monkeypatch, data, tmp_path):
-    monkeypatch.setattr("mihash.sizing.calibration._STORED_FLOATS", 60_000)
+    monkeypatch.setattr("mihash.sizing.storing_costs._FLOATS", 60_000)
     X, y = data
     np.savez(tmp_path / "mine.npz", X=X, y=y)
     words = ("--sample", tmp_path / "mine.npz", "--label", "y", "--bits", 16, "--interval", 200)

@@ -6,7 +6,7 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput
 from mihash.index.options import Options, default_trigger
-from mihash.sizing import calibration
+from mihash.sizing import calibration, learning_costs
 from mihash.sizing.calibration import Calibration, calibrate
 from mihash.sizing.plan import plan
 
@@ -78,7 +78,25 @@ def test_a_sample_without_late_updates_still_costs_something():
 def test_looking_up_vectors_and_replacing_rows_have_their_cost():
     costs = plan(replace(MACHINE, lookup_s=2e-5, upsert_s=3e-4), 10**6)
     assert costs.rescored_query_s == pytest.approx(costs.query_s + 2e-3)
-    assert costs.upsert_s == 3e-4
+    assert costs.upsert_s == pytest.approx(3e-4 + MACHINE.learn_s)
+
+
+def test_the_first_rows_take_longer_than_late_ones():
+    machine = replace(MACHINE, learn_first_s=4.0, learn_falling_s=0.5)
+    assert machine.learning_s(4096) == 2.0
+    late = sum(90e-6 + 0.5 / s for s in range(8193, 80_001))
+    assert plan(machine, 80_000).ingest_s == pytest.approx(4.0 + late + 80_000 * 10e-6, rel=1e-3)
+    assert plan(machine, 80_000).upsert_s == pytest.approx(90e-6 + 0.5 / 80_000)
+
+
+def test_what_falls_along_a_stream_is_never_taken_for_more_than_was_measured():
+    for after, before in ((1.0, 4.0), (1.0, 1.5), (2.0, 1.0)):  # seconds of a row in the last half, and before it
+        late, falling = learning_costs._late(
+            [(0, 0.0), (250, 250 * before), (500, 500 * before), (1000, 500 * (before + after))]
+        )
+        assert after / 4 <= late <= after
+        assert late + falling * np.log(2) / 500 == pytest.approx(after)
+    assert learning_costs._late([(0, 0.0), (1000, 5.0)]) == (0.005, 0.0)
 
 
 def test_a_slow_stream_takes_its_time_and_a_fast_one_waits():
@@ -134,7 +152,7 @@ def examples(learner="lsh", sample=None, labels=False):
 
 def test_made_up_vectors_have_their_cloud_as_label():
     X, y = examples(labels=True)
-    assert X.shape == (8192, 4)
+    assert X.shape == (32_768, 4)
     assert sorted(set(y)) == list(range(100))
     spread = np.mean([X[y == cloud].var(axis=0).mean() for cloud in range(100)])
     assert spread < 0.7 * X.var(axis=0).mean()
@@ -143,8 +161,8 @@ def test_made_up_vectors_have_their_cloud_as_label():
 
 
 def test_a_sample_has_its_own_labels():
-    sample, labels = np.ones((9000, 4)), np.arange(9000)
-    assert np.array_equal(examples("hcoh", sample, labels)[1], labels[:8192])
+    sample, labels = np.ones((33_000, 4)), np.arange(33_000)
+    assert np.array_equal(examples("hcoh", sample, labels)[1], labels[:32_768])
     assert examples("lsh", sample)[1] is None
     with pytest.raises(InvalidInput, match="hcoh needs"):
         examples("hcoh", sample)
@@ -158,20 +176,19 @@ def test_a_sample_has_its_own_labels():
 def test_the_trigger_looks_as_often_as_it_will():
     X, y = (each[:1500] for each in calibration._made_up(32))
     often, rarely, unlabelled = (
-        calibration._learning(X, labels, Options(n_bits=32, trigger=default_trigger(interval)))[1:]
+        learning_costs.learning_costs(X, labels, Options(n_bits=32, trigger=default_trigger(interval)))
         for labels, interval in ((y, 50), (y, 700), (None, 50))
     )
-    assert often[0] == rarely[0] == 1500
-    assert often[1] > rarely[1]
-    assert often != unlabelled
+    assert often.n == rarely.n == 1500
+    assert often.updates > rarely.updates
+    assert (often.updates, often.updates_doubling) != (unlabelled.updates, unlabelled.updates_doubling)
 
 
 def test_learning_stops_in_time(monkeypatch):
-    monkeypatch.setattr(calibration, "_LONGEST_S", 0.0)
+    monkeypatch.setattr(learning_costs, "_LONGEST_S", 0.0)
     X, _ = calibration._made_up(4)
-    assert (
-        calibration._learning(X, None, Options(n_bits=8, learner="lsh", trigger=default_trigger(300)))[1] == 1200
-    )
+    options = Options(n_bits=8, learner="lsh", trigger=default_trigger(300))
+    assert learning_costs.learning_costs(X, None, options).n == 1200
 
 
 def test_a_long_interval_is_measured_with_a_quarter_of_the_examples(monkeypatch):
@@ -181,11 +198,11 @@ def test_a_long_interval_is_measured_with_a_quarter_of_the_examples(monkeypatch)
         asked.append(options.interval)
         raise InvalidInput("enough")
 
-    monkeypatch.setattr(calibration, "_learning", learning)
+    monkeypatch.setattr(calibration, "learning_costs", learning)
     for interval in (10, 10**6):
         with pytest.raises(InvalidInput, match="enough"):
             calibrate(4, 16, interval=interval)
-    assert asked == [10, 2048]
+    assert asked == [10, 8192]
 
 
 @pytest.mark.parametrize("wrong", [{"n_bits": 0}, {"dtype": "int8"}, {"interval": 0}, {"learner": "tree"}])

@@ -187,7 +187,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Vectors like those to come, to estimate the number of rehashes; the first 8,192 are read.",
+            help="Vectors like those to come, in their order; the first 32,768 are read.",
             show_default="random vectors",
         ),
     ] = None,
@@ -290,10 +290,13 @@ def _read_sample(
     import numpy as np
 
     from ..errors import InvalidInput
-    from ..sizing.calibration import LEARNED
+    from ..sizing.calibration import n_learned
 
-    source = open_vectors(sample, columns, file_format)
-    chunks = list(source.rows(0, LEARNED))
+    source, chunks = open_vectors(sample, columns, file_format), []
+    for rows in source.rows(0, n_learned(1)):
+        chunks.append(rows)
+        if rows.first + len(rows.X) >= n_learned(rows.X.shape[1]):
+            break
     if not chunks:
         raise InvalidInput(f"{source.name} has no rows; give a file with vectors.")
     found = [rows.y for rows in chunks if rows.y is not None]

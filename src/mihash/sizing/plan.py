@@ -31,7 +31,7 @@ class Plan:
     multi_index_bytes
         What multi-index hashing takes in addition, where it pays.
     ingest_rate
-        Rows per second that one core stores and learns from.
+        Rows per second that one core stores and learns from, over all rows: the first ones take longer.
     ingest_s
         How long the rows take to arrive, by the stream's rate or, if that is less, by the core's.
     rehash_s
@@ -45,7 +45,8 @@ class Plan:
     rescored_query_s
         The same, with 100 candidates looked up among the vectors; a search looks up as many as its recall needs.
     upsert_s
-        How long it takes to replace one row.
+        How long it takes to replace one row of the full index and to learn from it, where many are replaced in a
+        call.
     queries_per_s
         How many queries a second the cores of a node answer; every query goes to all nodes.
     broadcast_bytes
@@ -110,7 +111,7 @@ def plan(
     machine, share = calibration, ceil(rows / nodes)
     code_bytes = 4 if machine.n_bits <= 32 else 8 * ceil(machine.n_bits / 64)
     held = share * (code_bytes + 9)  # its code, its number, whether it was deleted
-    capacity = 1 / (machine.learn_s + machine.store_s)
+    capacity = rows / (machine.learning_s(rows) + rows * machine.store_s)
     taken = capacity if rate is None else min(validation.number("rate", rate, above=0), capacity)
     rehash_s = share * machine.rehash_s
     if disk_bytes_per_s is not None:
@@ -140,7 +141,7 @@ def plan(
         rehashing_fixed_s=updates_fixed / 2 * rehash_s,
         query_s=query_s,
         rescored_query_s=query_s + _LOOKED_UP * machine.lookup_s,
-        upsert_s=machine.upsert_s,
+        upsert_s=machine.upsert_s + machine.learn_s + machine.learn_falling_s / max(rows, machine.n_learned),
         queries_per_s=cores / query_s,
         broadcast_bytes=4 * machine.n_features * machine.n_bits,
     )
