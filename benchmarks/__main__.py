@@ -21,6 +21,8 @@ NAMES = (
     "index",
     "ingest",
     "search",
+    "queries",
+    "candidates",
     "served",
     "filtered",
     "products",
