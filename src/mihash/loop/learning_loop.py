@@ -192,8 +192,9 @@ class Loop:
             return
         if self.metric is not None and self.normalization is None and self.queue.due >= N_EXAMPLES:
             self._normalize(notify)
-        while self.failure is None and (at := self._next()) <= self.reservoir.seen + self._n_ready():
-            self._step(at, notify)
+        with one_thread():  # here for all blocks: to limit BLAS takes as long as a small product
+            while self.failure is None and (at := self._next()) <= self.reservoir.seen + self._n_ready():
+                self._step(at, notify)
 
     def _normalize(self, notify: Notify) -> None:
         """Fit the normalisation to the first examples, and normalise all that wait."""
@@ -249,8 +250,7 @@ class Loop:
         begin, rows, find = time.process_time(), self.queue.head(self._window), self._at_edge
         with self._failing():
             if self._observed < at and len(self.reservoir) >= min(FEWEST, self.reservoir.size):
-                with one_thread():
-                    made = self.arrivals.observe(self.reservoir, find, self._prices, self.drift, rows)
+                made = self.arrivals.observe(self.reservoir, find, self._prices, self.drift, rows)
                 self._alarm = self._log.alarm(self.n_checks, self._offset + at, made)
         self.observing_s += time.process_time() - begin
         self._observed = at
