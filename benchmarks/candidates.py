@@ -1,6 +1,6 @@
 """The true 10 nearest among 100 candidates by codes: a published index, by margins and two bytes, against ITQ.
 
-An index with the default learner and trigger takes the rows without labels, 5,000 in a call, and is asked for
+An index with MomentHash and the default trigger takes the rows without labels, 5,000 in a call, and is asked for
 100 items without rescoring. ITQ learns from all rows at once; its codes are ranked by margins. The mean of three
 seeds, of the split, the order and the learner. Needs MIHASH_DATA; MIHASH_SEEDS names other seeds.
 """
@@ -71,7 +71,8 @@ def _shares(case: Case, seed: int) -> tuple[float, float, float, float]:
     true = nearest(X, Q, np.ones(len(X), dtype=np.bool_))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index"
-        with mihash.open(path, n_bits=case.n_bits, metric=case.metric, seed=seed, factors=True) as index:
+        options = {"n_bits": case.n_bits, "metric": case.metric, "seed": seed}
+        with mihash.open(path, learner="momenthash", factors=True, **options) as index:
             for start in range(0, len(X), CHUNK):
                 index.add(X[start : start + CHUNK])
             index.wait()

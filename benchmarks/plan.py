@@ -2,7 +2,8 @@
 
 The rates come from the calibration of `mihash plan` with the first rows of the file as its sample. Then an index
 with the defaults takes all rows, 10,000 in a call, and another process opens it, searches, rehashes and upserts.
-Times are CPU seconds of a process, memory is the peak of the second one. MIHASH_PLAN_ROWS names other sizes.
+Times are CPU seconds of a process, memory is the peak of the second one. MIHASH_PLAN_ROWS names other sizes, and
+MIHASH_PLAN_LEARNER a learner.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from mihash.index.code_length import default_bits
+from mihash.index.first_rows import default_bits, default_learner
 from mihash.sizing.calibration import calibrate, n_learned
 from mihash.sizing.plan import Plan, plan
 
@@ -24,6 +25,7 @@ from .peers import generated
 from .report import console, number, verdict
 
 SIZES = tuple(int(n) for n in os.environ.get("MIHASH_PLAN_ROWS", "40000,300000").split(","))
+LEARNER = os.environ.get("MIHASH_PLAN_LEARNER")
 MOST_OFF = 1.3
 
 _FILL = """
@@ -32,7 +34,7 @@ import numpy as np, mihash
 
 def fill(folder, X):
     begin = time.process_time()
-    with mihash.open(folder) as index:
+    with mihash.open(folder, **json.loads(sys.argv[3])) as index:
         for start in range(0, len(X), 10_000):
             index.add(X[start : start + 10_000])
         index.wait()
@@ -101,13 +103,15 @@ def run() -> None:
     """Print a table for each size."""
     for n in SIZES:
         X = generated(n)
-        costs = _planned(X)
-        _show(X.shape, costs, _measured(X))
+        d = X.shape[1]
+        learner, n_bits = (LEARNER, default_bits(d, False, LEARNER)) if LEARNER else default_learner(d, False)
+        costs = _planned(X, learner, n_bits)
+        _show(f"{n:,} x {d}, {learner}, {n_bits} bits", costs, _measured(X, learner, n_bits))
 
 
-def _planned(X: np.ndarray) -> dict[str, float]:
+def _planned(X: np.ndarray, learner: str, n_bits: int) -> dict[str, float]:
     d = X.shape[1]
-    machine = calibrate(d, default_bits(d, labelled=False), sample=X[: n_learned(d)], progress=_tell)
+    machine = calibrate(d, n_bits, learner=learner, sample=X[: n_learned(d)], progress=_tell)
     costs: Plan = plan(machine, len(X))
     return vars(costs) | {"ingest_cpu_s": costs.ingest_s + costs.rehashing_s}
 
@@ -116,24 +120,24 @@ def _tell(what: str) -> None:
     console.print(f"[dim]calibrating: {what}[/dim]")
 
 
-def _measured(X: np.ndarray) -> dict[str, Any]:
+def _measured(X: np.ndarray, learner: str, n_bits: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path, rows, queries = (Path(folder) / name for name in ("index", "rows.npy", "queries.npy"))
         np.save(rows, X)
         np.save(queries, X[np.random.default_rng(1).choice(len(X), 500, replace=False)])
-        spent, updates = _child(_FILL, path, rows)
+        spent, updates = _child(_FILL, path, rows, json.dumps({"learner": learner, "n_bits": n_bits}))
         disk = sum(file.stat().st_size for file in path.iterdir())
         found: dict[str, Any] = _child(_ASK, path, queries)
         return found | {"ingest_cpu_s": spent, "updates": updates, "disk_bytes": disk}
 
 
-def _child(program: str, *arguments: Path) -> Any:
+def _child(program: str, *arguments: Path | str) -> Any:
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def _show(shape: tuple[int, ...], planned: dict[str, float], measured: dict[str, Any]) -> None:
-    table = Table(title=f"{shape[0]:,} x {shape[1]}, the defaults", title_justify="left", title_style="bold")
+def _show(title: str, planned: dict[str, float], measured: dict[str, Any]) -> None:
+    table = Table(title=title, title_justify="left", title_style="bold")
     for name in ("what", "planned", "measured", "ratio", f"within {MOST_OFF - 1:.0%}"):
         table.add_column(name, justify="left" if name == "what" else "right")
     for name, what, unit, scale in _SHOWN:
