@@ -14,10 +14,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numba
-import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 Kernel = Callable[..., Any]
 
@@ -46,23 +44,6 @@ def _compile(function: Kernel, fastmath: Any) -> Kernel:
     except RuntimeError:  # Numba found no folder that it may write its cache to
         kernel = numba.njit(cache=False, **options)(function)
     return kernel
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array, its rows one after the other, as a view that cannot be written to.
-
-    Numba compiles a kernel once for arrays that can be written to and once for those that cannot. Stored vectors
-    cannot, those of a caller can: a kernel that gets them all as such views is compiled once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> read_only(np.zeros(2)).flags.writeable
-    False
-    """
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 @contextmanager

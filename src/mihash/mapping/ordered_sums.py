@@ -8,7 +8,7 @@ rounded apart. So a row of a result depends on that row of the input alone, and 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import jit, read_only
+from ..kernels import jit
 
 Matrix = NDArray[np.float32]
 
@@ -23,7 +23,7 @@ def product(X: Matrix, W: Matrix) -> Matrix:
     array([1., 1.], dtype=float32)
     """
     out = np.zeros((len(X), W.shape[1]), dtype=np.float32)
-    _product(read_only(X), read_only(W), out)
+    _product(np.ascontiguousarray(X), np.ascontiguousarray(W), out)
     return out
 
 
@@ -36,7 +36,7 @@ def lengths(X: Matrix) -> NDArray[np.float64]:
     array([5., 0.])
     """
     out = np.empty(len(X))
-    _lengths(read_only(X), out)
+    _lengths(np.ascontiguousarray(X), out)
     return out
 
 
@@ -61,8 +61,8 @@ def to_unit_length(X: Matrix) -> Matrix:
     array([[0.6, 0.8],
            [0. , 0. ]], dtype=float32)
     """
-    X = read_only(X)
-    out = np.empty(X.shape, dtype=X.dtype)
+    X = np.ascontiguousarray(X)
+    out = np.empty_like(X)
     _scale(X, lengths(X), out)
     return out
 

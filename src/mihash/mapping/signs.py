@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import validation
-from ..kernels import jit, jit_reordering, read_only
+from ..kernels import jit, jit_reordering
 from .ordered_sums import Matrix, product
 
 FEW_ROWS = 4  # which are multiplied without BLAS: to limit its threads would take longer
@@ -49,8 +49,8 @@ class LinearSigns:
     """
 
     def __init__(self, weights: Matrix, offset: NDArray[Any], unit: bool = False) -> None:
-        self._weights = read_only(weights)
-        self._columns = read_only(weights.T)
+        self._weights = np.ascontiguousarray(weights)
+        self._columns = np.ascontiguousarray(weights.T)
         self._offset = offset.astype(np.float64)
         self._unit = unit
         self._norms = np.sqrt((self._columns.astype(np.float64) ** 2).sum(axis=1)) * (1 + 2.0**-40)
@@ -64,7 +64,7 @@ class LinearSigns:
         ``first_row``, a number that is not finite is refused, and rows are counted from there.
         """
         d, b = self._weights.shape
-        X = read_only(X)
+        X = np.ascontiguousarray(X)
         sizes = np.empty(len(X))
         _lengths(X, self._unit, sizes)  # before the product, which then finds X in the cache
         if first_row is not None and not np.isfinite(sizes).all():

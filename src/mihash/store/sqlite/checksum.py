@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...kernels import jit, read_only
+from ...kernels import jit
 
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -27,7 +27,7 @@ def row_checks(vectors: NDArray[np.float32] | NDArray[np.float16], ids: NDArray[
     """
     kind = np.uint32 if vectors.dtype.itemsize == 4 else np.uint16
     checks = np.empty(len(vectors), dtype=np.uint64)
-    _check(read_only(vectors).view(kind), ids, _constants(vectors.shape[1] + 1), checks)
+    _check(np.ascontiguousarray(vectors).view(kind), ids, _constants(vectors.shape[1] + 1), checks)
     return checks
 
 
