@@ -87,8 +87,8 @@ def test_they_are_used_where_they_find_more(tmp_path):
         (12, False, "momenthash", 64),
         (64, False, "momenthash", 64),
         (100, True, "momenthash", 64),
-        (100, False, "randomrotation", 128),
-        (200, False, "randomrotation", 200),
+        (100, False, "randomrotation", 256),
+        (300, False, "randomrotation", 300),
         (600, False, "randomrotation", 512),
     ],
 )

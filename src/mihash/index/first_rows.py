@@ -8,7 +8,7 @@ from ..store.sqlite.settings import write_settings
 from ..store.table import Table
 from .options import MOST_BITS, N_BITS, Options
 
-_FEWEST, _MOST = 128, 512  # bits of a random rotation that nobody asked for
+_FEWEST, _MOST = 256, 512  # bits of a random rotation that nobody asked for
 
 
 def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
@@ -22,7 +22,7 @@ def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
     >>> default_learner(384, labelled=True), default_learner(64, labelled=False)
     (('momenthash', 64), ('momenthash', 64))
     >>> [default_learner(n_features, labelled=False) for n_features in (96, 384, 1536)]
-    [('randomrotation', 128), ('randomrotation', 384), ('randomrotation', 512)]
+    [('randomrotation', 256), ('randomrotation', 384), ('randomrotation', 512)]
     """
     if labelled or n_features <= N_BITS:
         return MomentHash.name, default_bits(n_features, labelled)
