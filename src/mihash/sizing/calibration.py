@@ -22,7 +22,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..index.options import Options, default_trigger
 from ..online import learner_class
-from ..search import as_columns, nearest
+from ..search import as_columns, nearest, reach
 from .learning_costs import FEWEST, learning_costs
 from .storing_costs import QUERIES, ROUNDS, storing_costs
 
@@ -30,6 +30,7 @@ DTYPES = ("float32", "float16")
 
 _LEARNED, _LEARNED_WIDE = 32_768, 8192  # examples to learn from: as many as have so many numbers, within these
 _LEARNED_FLOATS = 1 << 24
+_FALLING = 4  # times the examples that were learned from: a stream that is longer is learned from no more rarely
 _LABEL_BYTES = 8
 _SCANNED_BYTES = 16_000_000  # more than a core's own cache holds, as with any large index
 _K = 10
@@ -75,7 +76,8 @@ class Calibration:
         Whether the examples came with labels: learning then is several times as fast, and the updates are others.
     learn_first_s, learn_falling_s
         Seconds to learn from the first ``n_learned`` examples in all; and the s-th of those after them takes
-        ``learn_falling_s`` / s more than ``learn_s``. By default all take ``learn_s``.
+        ``learn_falling_s`` / s more than ``learn_s``, which stops falling after four times as many. By default all
+        take ``learn_s``.
     """
 
     n_features: int
@@ -112,7 +114,12 @@ class Calibration:
         first = self.learn_s * n if self.learn_first_s is None else self.learn_first_s
         if rows <= n:
             return first * rows / n
-        return first + self.learn_s * (rows - n) + self.learn_falling_s * log(rows / n)
+        end = min(rows, _FALLING * n)
+        return first + self.learn_s * (rows - n) + self.learn_falling_s * (log(end / n) + (rows - end) / end)
+
+    def learning_late_s(self, rows: int) -> float:
+        """Return the seconds to learn from one more example after so many."""
+        return self.learn_s + self.learn_falling_s / min(max(rows, self.n_learned), _FALLING * self.n_learned)
 
 
 def n_learned(n_features: int) -> int:
@@ -163,7 +170,7 @@ def calibrate(
     progress("learning")
     learned = learning_costs(X, y, replace(options, trigger=default_trigger(min(interval, len(X) // 4))))
     progress("scanning")
-    scan_s = _scanning(n_bits)
+    scan_s = _scanning(n_bits, reach(_K, with_factors=y is None))
     with tempfile.TemporaryDirectory() as folder:
         progress("storing and rehashing")
         path = Path(folder) / "index"
@@ -216,17 +223,17 @@ def _base(path: Path) -> float:
         return _USUAL_BASE
 
 
-def _scanning(n_bits: int) -> float:
-    """Return seconds for a code of a scan, one query at a time."""
+def _scanning(n_bits: int, k: int) -> float:
+    """Return seconds for a code of a scan for the k nearest, one query at a time."""
     n_bytes = ceil(n_bits / 8)
     n = _SCANNED_BYTES // max(n_bytes, 4)
     codes = np.random.default_rng(0).integers(0, 256, (n, n_bytes), dtype=np.uint8)
     columns = as_columns(codes)
-    nearest(columns[:1], columns, _K)
+    nearest(columns[:1], columns, k)
     times = []
     for _ in range(ROUNDS):
         begin = time.process_time()
         for i in range(QUERIES):
-            nearest(columns[i : i + 1], columns, _K)
+            nearest(columns[i : i + 1], columns, k)
         times.append(time.process_time() - begin)
     return min(times) / (QUERIES * n)

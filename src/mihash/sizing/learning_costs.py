@@ -75,5 +75,5 @@ def _late(passed: list[tuple[int, float]]) -> tuple[float, float]:
     means = log(half / quarter) / (half - quarter), log(n / half) / (n - half)  # of 1 / s
     falling = max((before - after) / (means[0] - means[1]), 0.0)
     late = after - falling * means[1]
-    least = after / 4  # what is measured of few examples varies
+    least = after / 2  # what is measured of few examples varies
     return (late, falling) if late >= least else (least, (after - least) / means[1])

@@ -141,7 +141,7 @@ def plan(
         rehashing_fixed_s=updates_fixed / 2 * rehash_s,
         query_s=query_s,
         rescored_query_s=query_s + _LOOKED_UP * machine.lookup_s,
-        upsert_s=machine.upsert_s + machine.learn_s + machine.learn_falling_s / max(rows, machine.n_learned),
+        upsert_s=machine.upsert_s + machine.learning_late_s(rows),
         queries_per_s=cores / query_s,
         broadcast_bytes=4 * machine.n_features * machine.n_bits,
     )
