@@ -17,6 +17,7 @@ from .index_service import Service
 from .openapi import openapi
 from .page_routes import add_pages
 from .problems import Problem, handle
+from .quick_search import QuickSearch
 
 _ROUTERS = tuple(
     module.router
@@ -41,7 +42,8 @@ def create_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="mihash", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.service, app.state.methods = service, _methods()
-    app.add_middleware(AccessMiddleware, service=service)
+    app.add_middleware(QuickSearch)
+    app.add_middleware(AccessMiddleware, service=service)  # the last one is the first to be asked
     for error in (Problem, MIHashError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, handle)
     for router in _ROUTERS:

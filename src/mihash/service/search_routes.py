@@ -1,13 +1,11 @@
 """The route that searches."""
 
-from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.routing import APIRoute
 from numpy.typing import NDArray
 
 from .. import validation
@@ -24,25 +22,7 @@ from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors
 from .responses import respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
 
-
-class _JSONRoute(APIRoute):
-    """A route that is called at once where the query string is empty: to look for options in it takes longer."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        with_options = super().get_route_handler()
-
-        async def handle(request: Request) -> Response:
-            if request.scope["query_string"]:
-                return await with_options(request)
-            answer: Response = await self.endpoint(request, _NO_OPTIONS)
-            return answer
-
-        return handle
-
-
-_NO_OPTIONS = SearchQuery()
-router = APIRouter(tags=["search"], route_class=_JSONRoute)
+router = APIRouter(tags=["search"])
 
 _MAX_PAIRS = 1 << 25  # pairs of a query and an item that a radius search may hold at a time
 
