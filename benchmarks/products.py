@@ -15,7 +15,7 @@ import mihash
 
 from .report import console, verdict
 
-N, D, N_QUERIES, K, N_BITS = 30_000, 128, 200, 10, 128
+N, D, N_QUERIES, K = 30_000, 128, 200, 10
 SEED = 1  # how codes are ranked was chosen with 0
 CHUNK = 5000
 TARGET = 0.95
@@ -32,7 +32,7 @@ Rows = NDArray[np.float32]
 
 
 def run() -> None:
-    table = Table(title=f"{N:,} x {D}, {N_BITS} bits", title_justify="left", title_style="bold")
+    table = Table(title=f"{N:,} x {D}", title_justify="left", title_style="bold")
     for column in ("vectors", "ip", "candidates", "CPU ms a query", "euclidean", "cosine", "at least 0.95"):
         table.add_column(column)
     for kind, (spread, mean, queries_too) in KINDS.items():
@@ -67,7 +67,7 @@ def _vectors(spread: float, mean: float, queries_too: bool) -> tuple[Rows, Rows]
 
 def _by_products(X: Rows, queries: Rows) -> tuple[NDArray[np.int64], int, float]:
     """Return what is found, how many candidates were looked up, and the CPU time of a query."""
-    with tempfile.TemporaryDirectory() as folder, mihash.open(folder, n_bits=N_BITS, metric="ip") as index:
+    with tempfile.TemporaryDirectory() as folder, mihash.open(folder, metric="ip") as index:
         _fill(index, X)
         index.search(queries[:1], k=K)  # chooses how many candidates
         begin = time.process_time()
@@ -77,7 +77,7 @@ def _by_products(X: Rows, queries: Rows) -> tuple[NDArray[np.int64], int, float]
 
 def _candidates(X: Rows, queries: Rows, metric: str, n: int, products: Rows) -> NDArray[np.int64]:
     """Return the best by inner products of the n best of an index with another metric."""
-    with tempfile.TemporaryDirectory() as folder, mihash.open(folder, n_bits=N_BITS, metric=metric) as index:
+    with tempfile.TemporaryDirectory() as folder, mihash.open(folder, metric=metric) as index:
         _fill(index, X)
         keys = index.search(queries, k=max(n, K), rescore=0).keys
     order = np.argsort(-np.take_along_axis(products, keys, axis=1), axis=1, kind="stable")
