@@ -7,6 +7,7 @@ after its connections.
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -34,18 +35,22 @@ class FileReads:
     [b'3456', b'89']
     """
 
-    _lock = threading.Lock()
-    _opened: ClassVar[dict[_Place, tuple[int, int]]] = {}  # descriptors, and how many use each
+    _lock = threading.RLock()
+    _users: ClassVar[Counter[_Place]] = Counter()  # how many are not closed, whether they have read or not
+    _opened: ClassVar[dict[_Place, int]] = {}  # descriptors
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._place: _Place | None = None
         self._descriptor = -1
         self._closed = not hasattr(os, "pread")
+        with self._lock:
+            if not self._closed and path.exists():
+                self._use(_place(path.stat()))
 
     def read(self, n_bytes: int, offsets: Iterable[int]) -> list[bytes]:
         """Return so many bytes from each place on, fewer at the end of the file; raise `OSError` if that fails."""
-        if self._place is None:
+        if self._descriptor < 0:
             self._open()
         read, descriptor = os.pread, self._descriptor
         return [read(descriptor, n_bytes, offset) for offset in offsets]
@@ -54,27 +59,34 @@ class FileReads:
         with self._lock:
             if self._closed:
                 raise OSError(f"{self._path} is not open.")
-            if self._place is None:
-                place = _place(self._path.stat())
-                if place not in self._opened:
-                    descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-                    place = _place(os.fstat(descriptor))  # of another file, if it was replaced meanwhile
-                    self._opened.setdefault(place, (descriptor, 0))
-                self._descriptor, n = self._opened[place]
-                self._opened[place] = self._descriptor, n + 1
-                self._place = place
+            place = _place(self._path.stat())
+            if place not in self._opened:
+                descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                place = _place(os.fstat(descriptor))  # of another file, if it was replaced meanwhile
+                self._opened.setdefault(place, descriptor)
+            self._use(place)
+            self._descriptor = self._opened[place]
+
+    def _use(self, place: _Place) -> None:
+        if place != self._place:
+            self._users[place] += 1
+            self._leave()
+            self._place = place
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            self._users[self._place] -= 1
+            if not self._users[self._place]:
+                del self._users[self._place]
+                if self._place in self._opened:
+                    os.close(self._opened.pop(self._place))
 
     def close(self) -> None:
         """Read no more; the connections of this `Database` are closed."""
         with self._lock:
             self._closed = True
-            if self._place is not None:
-                descriptor, n = self._opened.pop(self._place)
-                if n > 1:
-                    self._opened[self._place] = descriptor, n - 1
-                else:
-                    os.close(descriptor)
-                self._place, self._descriptor = None, -1
+            self._leave()
+            self._place, self._descriptor = None, -1
 
 
 def _place(status: os.stat_result) -> _Place:
