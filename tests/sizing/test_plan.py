@@ -75,6 +75,12 @@ def test_a_sample_without_late_updates_still_costs_something():
     assert plan(quiet, 1000).rehashing_s > 0
 
 
+def test_a_learner_that_never_moves_is_not_rehashed_for():
+    still = replace(MACHINE, updates=2, updates_doubling=0, moves=False)
+    assert plan(still, 10**6).updates == plan(still, 10**9).updates == 2
+    assert plan(still, 10**6).rehashing_s == pytest.approx(2 * 8192 / 2 * still.rehash_s)
+
+
 def test_looking_up_vectors_and_replacing_rows_have_their_cost():
     costs = plan(replace(MACHINE, lookup_s=2e-5, upsert_s=3e-4), 10**6)
     assert costs.rescored_query_s == pytest.approx(costs.query_s + 2e-3)

@@ -78,6 +78,8 @@ class Calibration:
         Seconds to learn from the first ``n_learned`` examples in all; and the s-th of those after them takes
         ``learn_falling_s`` / s more than ``learn_s``, which stops falling after four times as many. By default all
         take ``learn_s``.
+    moves
+        Whether the learner learns anything; one that does not is never rehashed for.
     """
 
     n_features: int
@@ -100,6 +102,7 @@ class Calibration:
     upsert_s: float = 0.0
     learn_first_s: float | None = None
     learn_falling_s: float = 0.0
+    moves: bool = True
 
     def learning_s(self, rows: int) -> float:
         """Return the seconds to learn from so many examples.
@@ -182,6 +185,7 @@ def calibrate(
         n_features, n_bits, dtype, learned.late_s, stored.store_s, stored.rehash_s, scan_s, stored.query_s,
         disk_bytes, stored.disk_base_bytes, base_bytes, learned.n, learned.updates, learned.updates_doubling,
         interval, y is not None, stored.lookup_s, stored.upsert_s, learned.seconds, learned.falling_s,
+        bool(options.make_learner().learned_names),
     )  # fmt: skip
 
 

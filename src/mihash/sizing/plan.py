@@ -119,7 +119,7 @@ def plan(
         rehash_s = max(rehash_s, share * machine.disk_bytes / speed)
     doublings = log2(max(rows / machine.n_learned, 1))
     updates_fixed = rows / machine.interval + 1
-    later = max(machine.updates_doubling, _AT_LEAST)
+    later = max(machine.updates_doubling, _AT_LEAST) if machine.moves else 0.0
     updates = min(machine.updates + later * doublings, updates_fixed)
     # Rows that are encoded again: those of the measured stream, half full on average; then in each doubling so
     # many times three quarters of its end.
