@@ -332,7 +332,7 @@ class Database:
             if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
                 raise
             self._stamp = _stamp(self.path)  # no log is left, and none can be made: read it in place
-            self.file.close()  # it may be replaced
+            self.file.refuse()  # the file may be replaced
             self._local = threading.local()
             found = self._format()
         if found is None:

@@ -81,6 +81,10 @@ class FileReads:
                 if self._place in self._opened:
                     os.close(self._opened.pop(self._place))
 
+    def refuse(self) -> None:
+        """Read no more. The file still counts as one that this process has open."""
+        self._closed, self._descriptor = True, -1
+
     def close(self) -> None:
         """Read no more; the connections of this `Database` are closed."""
         with self._lock:
