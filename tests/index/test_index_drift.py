@@ -172,8 +172,9 @@ def test_the_watch_is_an_option_and_earlier_indexes_have_none(tmp_path):
         mihash.open(tmp_path / "index", drift=True)
     mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch(start=None)).close()
     mihash.open(tmp_path / "earlier", drift=True).close()  # any watch will do
+    mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch()).close()  # the default, then and now
     with pytest.raises(InvalidInput, match="start=None"):
-        mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch())
+        mihash.open(tmp_path / "earlier", drift=mihash.DriftWatch(start=500))
     with pytest.raises(InvalidInput, match="`drift` must be a DriftWatch, True or False"):
         mihash.open(tmp_path / "other", drift="often")
 

@@ -177,7 +177,7 @@ def plan(
         str | None, typer.Option(help="The learner.", show_default="what an index chooses (docs/choosing.md)")
     ] = None,
     dtype: Annotated[str, typer.Option(help="How vectors are stored: float32 or float16.")] = "float32",
-    interval: Annotated[int, typer.Option(help="Rows between two decisions.")] = 100,
+    interval: Annotated[int | None, typer.Option(help="Rows between two decisions.", show_default="100")] = None,
     disk: Annotated[
         float | None,
         typer.Option(help="MB/s that the disk reads, if the vectors do not fit in memory.", show_default=False),
@@ -215,7 +215,8 @@ def plan(
     from ..sizing.calibration import calibrate
     from ..sizing.plan import plan as estimate
 
-    chosen = learner is None and bits is None
+    chosen = learner is None and bits is None and nodes == 1 and interval is None
+    interval = 100 if interval is None else interval
     learner = MomentHash.name if learner is None else learner
     _check_plan(rows, rate, disk, dtype, N_BITS if bits is None else bits, learner, interval)
     X: NDArray[np.float32] | None = None

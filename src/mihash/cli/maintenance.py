@@ -71,6 +71,9 @@ def history(
         title = f"{len(shown)} of {len(found)}" if len(shown) < len(found) else None
         sides = {name: "left" if name == "status" else "right" for name in _CHECK_COLUMNS}
         table(sides, [_check_row(each) for each in shown], title)
+        for each in shown:
+            if each["kind"] == "alarm":
+                say(f"{each['seen']:,}: {each['reason']}.")
 
 
 @command(_PANEL, "mihash verify photos")
@@ -261,7 +264,9 @@ def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
     if as_json:
         json_line({} if found is None else dict(found))
     elif found is None:
-        note("No decision has measured a gain yet.")
+        note(
+            "No decision has measured a gain: it takes rows, and a learner that moves (not lsh or randomrotation)."
+        )
     elif found.cost <= 0:
         say(
             f"The tables missed nothing: over {counted(found.checks, 'check')}, newer mappings said no more about "

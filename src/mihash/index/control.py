@@ -316,6 +316,8 @@ class IndexControl:
 
     def _purge_expired(self) -> None:
         """Remove expired rows from the disk where they are many, so that it does not grow; not during a build."""
+        if self._table.window is not None and self._options.parameters.get("replay"):
+            self.wait()  # it draws from what is stored: rows must leave at the same example in every run
         edition = self._table.edition
         if self._table.window is None or edition is None or edition.n_dead <= max(_EXPIRED, edition.n_items // 4):
             return

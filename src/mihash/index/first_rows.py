@@ -1,6 +1,7 @@
 """The learner and the code length of an index that none was given for: chosen when its first rows come."""
 
 from dataclasses import replace
+from typing import Any
 
 from ..online import MomentHash, RandomRotation
 from ..store.change import Change
@@ -8,7 +9,7 @@ from ..store.sqlite.settings import write_settings
 from ..store.table import Table
 from .options import MOST_BITS, N_BITS, Options
 
-_FEWEST, _MOST = 256, 512  # bits of a random rotation that nobody asked for
+_FEWEST, _MOST = 256, 512  # bits of a random rotation that was chosen here
 
 
 def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
@@ -58,7 +59,23 @@ def with_choices(table: Table, options: Options, change: Change, labelled: bool)
         n_bits = default_bits(*about, learner)
     chosen = replace(options, learner=learner, n_bits=n_bits)
     if chosen != options:
-        with table.database.write() as connection:
-            write_settings(connection, options=chosen.to_text())
-        table.settled(options=chosen.to_text())
+        _store(table, options=chosen.to_text())
     return chosen
+
+
+def settled(table: Table, options: Options, n_bits: Any, learner: Any, trigger: Any) -> Options:
+    """Return the options of an index without rows, with what is given now in place of a later choice; stored."""
+    if (n_bits, learner, trigger) == (None, None, None) or not table.setting("choose_bits") or table.last >= 0:
+        return options
+    kept = {name: getattr(options, name) for name in ("drift", "metric", "normalize", "reservoir_size")}
+    rule = options.trigger if trigger is None else trigger
+    chosen = Options.chosen(n_bits, learner, rule, options.seed, **kept)
+    is_open = n_bits is None and isinstance(learner, str | None)
+    _store(table, options=chosen.to_text(), choose_bits=int(is_open), choose_learner=0)
+    return chosen
+
+
+def _store(table: Table, **settings: Any) -> None:
+    with table.database.write() as connection:
+        write_settings(connection, **settings)
+    table.settled(**settings)

@@ -127,6 +127,8 @@ class History:
 
     def _note(self, check: Check, mapping: HashMapping | None, _branch: int) -> None:
         self._pending.append((check, mapping))
+        if check.kind == "alarm":
+            self._table.target.expire()  # the next queries may be like the new rows
 
     def begin(self, mapping: HashMapping) -> None:
         """Let an empty index begin with a mapping that was learned elsewhere, and store that."""

@@ -29,6 +29,8 @@ from ..store.sqlite.versions import Version, now
 from ..store.window import Window
 from ..trigger import PriceUpdate, Trigger
 from .control import STORED
+from .first_rows import settled
+from .history import History
 from .index_items import IndexItems
 from .index_search import IndexSearch
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
@@ -181,6 +183,10 @@ class OnlineIndex(IndexItems, IndexSearch):
                 raise InvalidInput("This index was created with another value of `factors`. Leave it out.")
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
+            if not read_only and not isinstance(mapping, HashMapping):
+                asked = (options.get(name) for name in ("n_bits", "learner", "trigger"))
+                if (chosen := settled(index._opened, index._options, *asked)) != index._options:
+                    index._options, index._history = chosen, History(index._opened, chosen)
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)
         except BaseException:
             index.close()
@@ -383,12 +389,17 @@ class OnlineIndex(IndexItems, IndexSearch):
                 raise InvalidInput(
                     "This index has a mapping that was learned elsewhere: give a new one as `learner`."
                 )
-            if learner is None:
+            nothing = (n_bits, learner, trigger) == (None, None, None)
+            is_open = nothing and bool(self._table.setting("choose_learner"))  # the new rows choose again
+            if learner is None and not is_open:
                 length = own.n_bits if n_bits is None else n_bits
                 given["learner"] = replace(own, n_bits=length).make_learner()
-            defaults = {
-                name: getattr(own, name) for name in ("metric", "normalize", "reservoir_size", "seed", "trigger")
-            }
+            names = ["metric", "reservoir_size", "seed"]
+            if not is_open:
+                names += ["normalize", "trigger", "drift"]
+                bytes_too = self._table.setting("factors")
+                given.setdefault("factors", None if bytes_too == UNLESS_LABELLED else bool(bytes_too))
+            defaults = {name: getattr(own, name) for name in names}
             chosen = {**defaults, "dtype": self._table.setting("dtype")} | {
                 name: value for name, value in given.items() if value is not None
             }

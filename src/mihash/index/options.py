@@ -192,8 +192,12 @@ class Options:
         given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | others
         if given.get("drift") is True and self.drift is not None:
             del given["drift"]  # any watch will do
-        names = [name for name, value in given.items() if value is not None]
+        names = [name for name, value in given.items() if value is not None or name == "drift"]
         pairs = {name: (getattr(self, name), getattr(asked, name)) for name in names}
+        own = self.drift
+        if "drift" in pairs and own is not None and own.start is None:
+            usual = {"start": DriftWatch().start}  # of a program that an earlier mihash ran, which had no start
+            pairs["drift"] = own, own if asked.drift == DriftWatch.of(own.parameters() | usual) else asked.drift
         if isinstance(learner, OnlineLearner):
             pairs["learner"] = (repr(self.make_learner()), repr(asked.make_learner()))
         if dtype[1] is not None:

@@ -3,8 +3,8 @@
 Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
 many of these are among the first candidates by code and margins, for each number of candidates. The least number
 that reaches the target, by two standard errors of the mean, is chosen; where the caller names no target, at least
-ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, and
-when the table has grown or shrunk by half.
+ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, when
+the table has grown or shrunk by half, and when the drift watch has noticed that the stream is another.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
@@ -173,6 +173,11 @@ class RecallTarget:
         if not self._stopped and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=run, name="mihash-recall", daemon=True)
             self._thread.start()
+
+    def expire(self) -> None:
+        """Let everything be measured again, since the rows that come are others; numbers are kept until then."""
+        self._truth = None
+        self._choices = {name: (-1, n_items, found) for name, (_, n_items, found) in self._choices.items()}
 
     def wait(self) -> None:
         """Wait until nothing is measured in the background."""
