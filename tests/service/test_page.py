@@ -230,6 +230,7 @@ def test_one_sentence_says_how_things_are(visit: Any) -> None:
         {stats, decisions: [], migration: {state: "none"}, hindsight: {checks: 9, ratio: 1.2}},
         {stats, decisions: [], migration: {state: "filling", advice: "Add the others."}},
         {stats, decisions: [], hindsight: {checks: 10, ratio: 1.2}},
+        {stats: {...stats, learner: "randomrotation"}, decisions: [decision({kind: "alarm"})]},
       ].map(summary);
     }""")
     assert told == [
@@ -245,6 +246,8 @@ def test_one_sentence_says_how_things_are(visit: Any) -> None:
         "Up to date; the first check comes with more rows. Migration: Add the others.",
         "Up to date; the first check comes with more rows. "
         "So far the rehashes cost 20 % more than the best schedule.",
+        "Up to date; these codes are not learned, so there is nothing to rehash. "
+        "The stream changed after 900 examples.",
     ]
 
 

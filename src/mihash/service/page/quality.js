@@ -1,6 +1,7 @@
 // The quality of the current mapping against the snapshot, theta as a band above it, each decision a mark (Eq. 5-6).
 
 import { Cursor, byId, count, element, empty, frame, html, line, measured, plural, seconds, signed } from "./draw.js";
+import { isFixed } from "./summary.js";
 
 const HEIGHT = 300;
 const LAST = 40;
@@ -110,7 +111,7 @@ export function draw(state) {
   byId("change").hidden = !byId("change").textContent;
   byId("theta-key").hidden = price(state) != null;
   const known = state.decisions.filter((each) => !isEvent(each) && measured(each.current) && measured(each.snapshot));
-  if (known.length < 2) return empty(host, HEIGHT, "Waiting for the first checks of the trigger");
+  if (known.length < 2) return empty(host, HEIGHT, isFixed(state.stats) ? "These codes are not learned: their quality does not change" : "Waiting for the first checks of the trigger");
   const last = document.querySelector("[name=span][value=last]").checked;
   const measuredShown = last ? known.slice(-LAST) : known;
   const from = last ? measuredShown[0].seen : 0;

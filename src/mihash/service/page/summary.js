@@ -5,6 +5,9 @@ import { measured, plural } from "./draw.js";
 const RECENT = 10; // checks after which a change of the stream is no news
 const FEW = 10; // checks before which hindsight says little
 
+// Whether the learner never moves, so that there is nothing to measure and nothing to rehash.
+export const isFixed = (stats) => ["lsh", "randomrotation"].includes(stats?.learner);
+
 // How much better the codes would be after a rehash, in per cent, by the last check; null where none was measured.
 export function promised(decisions) {
   const last = decisions.findLast((each) => measured(each.current) && measured(each.snapshot) && each.kind !== "alarm" && each.kind !== "price");
@@ -17,6 +20,7 @@ function doing({ stats, decisions }) {
   if (stats.learning_error) return `Learning has stopped; version ${stats.version} answers.`;
   if (stats.rehashing) return `Computing all codes again; version ${stats.version} answers meanwhile.`;
   if (stats.paused) return `Rebuilding is paused; version ${stats.version} answers.`;
+  if (isFixed(stats)) return "Up to date; these codes are not learned, so there is nothing to rehash.";
   const gain = promised(decisions);
   if (gain === null) return "Up to date; the first check comes with more rows.";
   return gain === 0 ? "Up to date; a rehash would bring nothing." : `Up to date; the next rehash would bring ${gain < 0.05 ? "less than 0.1" : gain.toFixed(1)} %.`;
