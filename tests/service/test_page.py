@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from mihash.online import LEARNERS
 from mihash.service.client import Client
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -249,6 +250,17 @@ def test_one_sentence_says_how_things_are(visit: Any) -> None:
         "Up to date; these codes are not learned, so there is nothing to rehash. "
         "The stream changed after 900 examples.",
     ]
+
+
+def test_the_page_knows_which_learners_never_move(visit: Any) -> None:
+    told = _live(visit()).evaluate(
+        """async (names) => {
+      const { isFixed } = await import("/page/summary.js");
+      return names.filter((learner) => isFixed({learner}));
+    }""",
+        list(LEARNERS),
+    )
+    assert told == [name for name, learner in LEARNERS.items() if not learner.learned_names]
 
 
 def test_marks_of_the_quality_chart_are_measurements(visit: Any) -> None:

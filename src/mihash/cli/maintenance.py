@@ -264,9 +264,7 @@ def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
     if as_json:
         json_line({} if found is None else dict(found))
     elif found is None:
-        note(
-            "No decision has measured a gain: it takes rows, and a learner that moves (not lsh or randomrotation)."
-        )
+        note("No decision has measured a gain: it takes rows, and a learner that moves its mapping.")
     elif found.cost <= 0:
         say(
             f"The tables missed nothing: over {counted(found.checks, 'check')}, newer mappings said no more about "

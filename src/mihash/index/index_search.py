@@ -117,12 +117,9 @@ class IndexSearch(IndexControl):
             table = self._table
             try:
                 return _hits_of(table, X, *question)
-            except (
-                NotReady,
-                StoreError,
-            ):  # a migration has closed or emptied it meanwhile: ask the one that answers
+            except (NotReady, StoreError):
                 if self._closed or self._table is table:
-                    raise
+                    raise  # else a migration has closed it meanwhile: ask the table that answers now
 
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int | None = None, seed: int = 0) -> Recall:
         """Return the share of the true k nearest items that searches find, on a sample of the stored ones.

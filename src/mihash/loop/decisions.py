@@ -131,7 +131,7 @@ class DecisionLog:
         self._entries = {check.number: (check, mapping) for check, mapping in entries}
 
     def take(self, number: int, kind: str, seen: int) -> Entry | None:
-        """Remove and return the check of a number; None where the log has it not, or another one."""
+        """Remove and return the check of a number; None if the log has no such check."""
         found = self._entries.get(number)
         if found is None or (found[0].kind, found[0].seen) != (kind, seen):
             return None

@@ -205,9 +205,8 @@ class Loop:
 
     @property
     def _prices(self) -> list[Branch]:  # whose triggers look at rows before these are learned, if any are
-        return [
-            own for own in self.branches if isinstance(own.trigger, PriceUpdate) and self.learner.learned_names
-        ]
+        branches = [] if self.learner.is_fixed else self.branches
+        return [branch for branch in branches if isinstance(branch.trigger, PriceUpdate)]
 
     @property
     def _window(self) -> int:

@@ -62,6 +62,11 @@ class OnlineLearner(ABC):
         self._n_features: int | None = None
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether nothing is learned, so that the mapping never moves."""
+        return not self.learned_names
+
+    @property
     def n_features(self) -> int | None:
         """The dimension of the stream, None until it is known."""
         return self._n_features

@@ -185,7 +185,7 @@ def calibrate(
         n_features, n_bits, dtype, learned.late_s, stored.store_s, stored.rehash_s, scan_s, stored.query_s,
         disk_bytes, stored.disk_base_bytes, base_bytes, learned.n, learned.updates, learned.updates_doubling,
         interval, y is not None, stored.lookup_s, stored.upsert_s, learned.seconds, learned.falling_s,
-        bool(options.make_learner().learned_names),
+        not options.make_learner().is_fixed,
     )  # fmt: skip
 
 

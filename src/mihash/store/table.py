@@ -352,9 +352,6 @@ class Table(ItemReads):
     def close(self) -> None:
         """Close the files."""
         self.target.stop()
-        self._close_files()
-
-    def _close_files(self) -> None:
         self.database.close()
 
     # Hooks of the write path

@@ -65,15 +65,13 @@ class SQLiteTable(Table):
     Examples
     --------
     >>> import tempfile, mihash
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> table = SQLiteTable.create(folder.name)
+    >>> table = SQLiteTable.create(tempfile.mkdtemp())
     >>> table.rebuild(mihash.mapping.LinearMapping(np.eye(2)))
     >>> names, vectors = table.add([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]], keys=["a", "b", "c"])
     >>> hits = table.search([[2.0, 3.0]], k=2, rescore=0, margins=False)
     >>> hits.keys.tolist(), hits.distances.tolist()
     ([['a', 'b']], [[0, 1]])
     >>> table.close()
-    >>> folder.cleanup()
     """
 
     def __init__(self, folder: str | Path, read_only: bool = False) -> None:
@@ -98,7 +96,7 @@ class SQLiteTable(Table):
                 self._clean()
             self._load()
         except BaseException:
-            self._close_files()
+            self.close()
             raise
 
     @classmethod
@@ -129,15 +127,15 @@ class SQLiteTable(Table):
 
     def has_moved(self) -> bool:
         """Tell whether another generation answers now, for a process that only reads."""
-        if not self.database.read_only:
-            return False
         if self._watch is not None:
             return self._watch.has_moved()
-        self._follow()
-        return bool(self._settings.get("generation"))
+        if self.database.read_only:
+            self._follow()
+        return self.database.read_only and bool(self._settings.get("generation"))
 
-    def _close_files(self) -> None:
-        super()._close_files()
+    def close(self) -> None:
+        """Close the files."""
+        super().close()
         if self._watch is not None:
             self._watch.close()
 
