@@ -1,8 +1,13 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mihash.mapping import LinearMapping
+from mihash.store.question import Question
 from mihash.store.recall_target import Choice
+from mihash.store.sqlite.settings import write_settings
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 rng = np.random.default_rng(0)
@@ -51,8 +56,29 @@ def test_a_search_looks_up_as_many_candidates_as_reach_the_target(table):
     assert all(each.recall >= recall for each, recall in zip(chosen, (0.5, 0.9, 0.97), strict=True))
     assert recall_of(table, recall=0.9) > 0.87
     assert recall_of(table) > recall_of(table, rescore=0) + 0.1
-    assert recall_of(table) == recall_of(table, rescore=table.target.choice(10).rescore)
     assert table.target.known() == table.target.choice(10)
+
+
+@pytest.mark.parametrize("lengths_decide", [False, True])
+def test_searches_find_what_was_measured(tmp_path, lengths_decide):
+    own, X = np.random.default_rng(5), rows(6000)
+    if lengths_decide:
+        X = own.standard_normal((6000, 12)) * np.exp(2 * own.standard_normal((6000, 1)))
+    table = SQLiteTable.create(tmp_path / "index")
+    table.rebuild(FIRST)
+    table.add(X)
+    choice = table.target.choice(10)
+    ids, queries = table.sample(100, 0)
+    asked = table.target.chosen(Question(queries))
+    assert (asked.rescore, asked.reach) == (choice.rescore, choice.reach)
+    # One more than is wanted: each query finds itself.
+    found = table.nearest(replace(asked, k=11, rescore=choice.rescore + 1), with_keys=False).found
+    true = [ids for ids, _ in table.exact(queries, ids, 10)]
+    shares = [len(np.intersect1d(one, other)) / 10 for (one, _), other in zip(found, true, strict=True)]
+    assert np.mean(shares) == pytest.approx(choice.recall)
+    assert choice.recall >= 0.95
+    assert (choice.reach > 1000) == lengths_decide  # then more codes are ranked
+    table.close()
 
 
 def test_more_results_need_more_candidates(table):
@@ -121,7 +147,7 @@ def test_few_items_match_a_filter(table):
 def test_a_large_table_is_measured_in_the_background(table, monkeypatch):
     monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)
     first = table.target.choice(10)
-    assert first == Choice(1000, None)  # a safe number, at once
+    assert first == Choice(1000, None, 32_000)  # safe numbers, at once
     table.target.wait()
     found = table.target.choice(10)
     assert found.recall >= 0.95
@@ -152,3 +178,15 @@ def test_what_was_measured_is_stored(table, tmp_path):
         assert again.target.choice(10) == found
         assert again.target.choice(10, 0.9, margins=False) == more
         again.close()
+
+
+def test_what_an_earlier_version_measured_is_measured_again(table, tmp_path):
+    found = table.target.choice(10)
+    old = {"pay": [-1, 0, False], "choices": [[10, 0.95, True, table.edition.version, 6000, 7, 0.99]]}
+    with table.database.write() as connection:
+        write_settings(connection, measured=json.dumps(old))
+    table.close()
+    again = SQLiteTable(tmp_path / "index")
+    assert again.target.known() is None
+    assert again.target.choice(10) == found
+    again.close()

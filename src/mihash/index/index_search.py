@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,12 +143,13 @@ def _hits_of(
         return table.search(X, k, rescore=rescore, recall=recall, **options)
     if X is not None or key is None:
         raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
-    Question.checked(k=k, rescore=rescore, recall=recall, **options)
-    radius = options["radius"]
-    if rescore is None:
-        rescore = table.target.choice(k, recall, options["margins"]).rescore if radius is None else 0
+    Question.checked(k=k, rescore=rescore, recall=recall, **options)  # before the key is looked for
     query = table.get(key).vector
-    hits = table.search(query, k + 1, rescore=rescore and max(rescore, k) + 1, **options)
-    others = np.flatnonzero(hits.keys != key)[: k if radius is None else None]
+    asked = Question.of(query, table.n_features, k=k, rescore=rescore, recall=recall, **options)
+    asked = table.target.chosen(asked)
+    more = asked.rescore and max(asked.rescore, k) + 1  # it finds itself
+    asked = replace(asked, k=k + 1, rescore=more)
+    hits = asked.hits(table.nearest(asked))
+    others = np.flatnonzero(hits.keys != key)[: k if asked.radius is None else None]
     answer = hits.keys[others], hits.distances[others], hits.version, hits.measure
     return PartialHits(*answer, hits.missing) if hits.missing else Hits(*answer)

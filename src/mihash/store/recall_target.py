@@ -6,6 +6,10 @@ that reaches the target, by two standard errors of the mean, is chosen; where th
 ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, when
 the table has grown or shrunk by half, and when the drift watch has noticed that the stream is another.
 
+Candidates are the first by margins among the codes that are nearest in Hamming distance. Where lengths or a few
+features decide what is near, the true nearest are not among the few nearest codes. So how many codes are ranked by
+margins is chosen as well: the pair that costs least.
+
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
 
@@ -16,14 +20,16 @@ any target.
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MIHashError
+from ..search import reach
 from .question import Question
 from .rescoring import PRODUCT
 from .sqlite.settings import write_settings
@@ -45,8 +51,10 @@ _FEWEST = 100  # candidates that cost so little that nothing is measured
 _PER_RESULT = 10
 _MOST, _MOST_ASKED = 50, 10  # every 50th vector at most, every 10th where the caller has set the target
 _CHEAP = 2000  # vectors that may be looked up however few there are
+_LOOKUP = 64  # codes that are ranked by margins in the time that a vector is looked up
+_WIDER = 4  # times more codes are ranked in each trial
 _AT_ONCE = 1 << 23  # numbers in the vectors of a table that is measured while the search waits
-_SAFE = 1000  # candidates while a larger one is measured
+_SAFE, _SAFE_REACH = 1000, 32_000  # candidates, and codes that are ranked, while a larger one is measured
 _WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
 
 
@@ -55,10 +63,14 @@ _Name = tuple[int, float, bool]
 
 
 class Choice(NamedTuple):
-    """How many candidates are looked up, and the recall that was measured with them; None where it was not."""
+    """How many candidates are looked up, and the recall that was measured with them; None where it was not.
+
+    ``reach`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
+    """
 
     rescore: int
     recall: float | None
+    reach: int | None = None
 
 
 class _Truth(NamedTuple):
@@ -93,6 +105,13 @@ class RecallTarget:
         self._factors_pay = (-1, 0, False)  # for which version, of how many items
         self._choices: dict[_Name, tuple[int, int, Choice]] = {}
         self._stored: str | None = None  # what of this is on the disk, as text
+
+    def chosen(self, question: Question) -> Question:
+        """Return a question with the number of candidates, where it leaves that to its recall."""
+        if question.rescore is not None or question.radius is not None:
+            return question
+        choice = self.choice(question.k, question.recall, question.margins)
+        return replace(question, rescore=choice.rescore, reach=choice.reach)
 
     def choice(
         self, k: int, recall: float | None = None, margins: bool | None = None, *, wait: bool = False
@@ -129,9 +148,9 @@ class RecallTarget:
         if wait or not self._is_large(edition):
             return measure()
         self._in_background(measure)
-        before = self._choices.get(name)
-        safe = max(few, min(most, _SAFE))
-        return Choice(safe if before is None else min(most, max(safe, before[2].rescore)), None)
+        before = self._choices.get(name, (-1, 0, Choice(0, None)))[2]
+        safe = min(most, max(few, _SAFE, before.rescore))
+        return Choice(safe, None, max(_SAFE_REACH, before.reach or 0))
 
     def _fresh_choice(self, name: "_Name", edition: "Edition | Published") -> Choice | None:
         version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
@@ -161,7 +180,11 @@ class RecallTarget:
 
     def _is_large(self, edition: "Edition | Published") -> bool:
         """Tell whether to measure in the background; the shards of an index on Ray are asked at once."""
-        return edition.n_items * (self._table.n_features or 0) > _AT_ONCE and self._table.setting("table") != "ray"
+        return edition.n_items * (self._table.n_features or 0) > _AT_ONCE and not self._on_ray
+
+    @property
+    def _on_ray(self) -> bool:
+        return bool(self._table.setting("table") == "ray")
 
     def _in_background(self, measure: Callable[[], object]) -> None:
         """Measure in a thread, unless one measures already; what fails is tried again by the next search."""
@@ -218,8 +241,9 @@ class RecallTarget:
         version, n, pay = found["pay"]
         self._factors_pay, self._stored = (version, n, bool(pay)), text
         self._choices = {
-            (wide, recall, bool(margins)): (number, items, Choice(rescore, measured))
-            for wide, recall, margins, number, items, rescore, measured in found["choices"]
+            (wide, recall, bool(margins)): (number, items, Choice(*choice))
+            for wide, recall, margins, number, items, *choice in found["choices"]
+            if len(choice) == len(Choice._fields)  # others are of an earlier version, which measured too much
         }
 
     def known(self) -> Choice | None:
@@ -229,26 +253,56 @@ class RecallTarget:
         return None if found is None else found[2]
 
     def _curve(
-        self, k: int, width: int, margins: bool | None, factors: bool
+        self, k: int, width: int, margins: bool | None, factors: bool, reach: int | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the recall among the first 1, 2, ... candidates, and its standard error."""
         truth = self._true_nearest(k)
         # One more than is wanted: each query finds itself.
-        question = Question(truth.queries, width + 1, margins=margins, factors=factors)
+        question = Question(truth.queries, width + 1, margins=margins, factors=factors, reach=reach)
         found = self._table.nearest(question, with_keys=False).found
         return _recalls([ids for ids, _ in found], truth, width)
 
     def _measured(
         self, k: int, recall: float, margins: bool | None, least: int, most: int, factors: bool
     ) -> Choice:
+        """Return the cheapest pair of candidates and reach with the recall, or the pair with the most recall."""
+        edition = self._table.edition
+        assert edition is not None
+        ranked = Question(np.empty((0, 0), dtype=np.float32), margins=margins).by_margins(edition.mapping)
+        products = edition.n_items if factors and self._table.metric == PRODUCT else 0
+        first = reach(least, factors, products)
+        last = reach(most, factors, products) if self._on_ray else edition.n_items  # shards send what they rank
+        best: tuple[tuple[bool, float], Choice] | None = None
+        for wide in _reaches(first, last) if ranked else [None]:
+            cost = float(wide or 0)
+            if best is not None and best[0] <= (False, cost + _LOOKUP * least):
+                break
+            place, found, is_reached = self._least(k, recall, margins, least, most, factors, wide)
+            merit = (False, cost + _LOOKUP * place) if is_reached else (True, -found)
+            if best is None or merit < best[0]:
+                best = merit, Choice(place, found, wide)
+        assert best is not None
+        return best[1]
+
+    def _least(
+        self,
+        k: int,
+        recall: float,
+        margins: bool | None,
+        least: int,
+        most: int,
+        factors: bool,
+        reach: int | None,
+    ) -> tuple[int, float, bool]:
+        """Return the least candidates with the recall, or the most; what they find; whether that is enough."""
         wanted = _FEWEST + k
         while True:
             wanted = min(wanted, most)
-            curve, errors = self._curve(k, wanted, margins, factors)
+            curve, errors = self._curve(k, wanted, margins, factors, reach)
             reached = np.flatnonzero(curve[least - 1 :] - _SURE * errors[least - 1 :] >= recall)
             if len(reached) or wanted >= most:
                 place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
-                return Choice(place + 1, float(curve[place]))
+                return place + 1, float(curve[place]), bool(len(reached))
             wanted *= 3
 
     def _true_nearest(self, k: int) -> _Truth:
@@ -264,6 +318,14 @@ class RecallTarget:
         nearest = [found for found, _ in self._table.exact(queries, ids, k)]
         self._truth = _Truth(ids, queries, nearest, k, n_items, n_dead)
         return self._truth
+
+
+def _reaches(first: int, last: int) -> Iterator[int]:
+    """Yield growing numbers of codes from the first to the last."""
+    while first < last:
+        yield first
+        first *= _WIDER
+    yield last
 
 
 def _is_like(n_then: int, n: int) -> bool:

@@ -319,8 +319,7 @@ class Table(ItemReads):
         """
         options = {"k": k, "where": where, "rescore": rescore, "radius": radius, "margins": margins}
         question = Question.of(Q, self.n_features, **options, recall=recall, method=method, n_threads=n_threads)
-        if rescore is None and radius is None:
-            question = replace(question, rescore=self.target.choice(question.k, recall, margins).rescore)
+        question = self.target.chosen(question)
         return question.hits(self.nearest(question))
 
     def nearest(self, question: Question, with_keys: bool = True) -> Nearest:

@@ -24,7 +24,7 @@ from .segments import Segments
 from .settings import read_settings
 
 _REMEMBERED = 8
-_REACHED = 1 << 22  # codes that are ranked at a time by inner products
+_REACHED = 1 << 22  # codes that are ranked at a time
 
 
 class Answers:
@@ -75,10 +75,10 @@ class Answers:
         return found
 
     def _parts(self, edition: Edition, question: Question) -> list[Question]:
-        """Return the question in parts; by inner products each query reaches so many codes that memory counts."""
-        if self._metric != PRODUCT:
+        """Return the question in parts, where each query reaches so many codes that memory counts."""
+        if self._metric != PRODUCT and question.reach is None:
             return [question]
-        size = max(1, _REACHED // max(edition.n, 1))
+        size = max(1, _REACHED // max(question.reach or edition.n, 1))
         starts = range(0, max(len(question.queries), 1), size)
         return [replace(question, queries=question.queries[start : start + size]) for start in starts]
 
@@ -99,7 +99,10 @@ class Answers:
         ranked = question.by_margins(edition.mapping)
         with_factors = ranked and edition.has_factors and bool(question.factors)
         n_products = edition.n if by_product and with_factors else 0
-        k = reach(question.n_wanted, with_factors, n_products) if ranked else question.n_wanted
+        k = question.n_wanted
+        if ranked:
+            least = reach(0 if question.reach else k, with_factors, n_products)
+            k = max(k, least, question.reach or 0)
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
         found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
         if not ranked:
