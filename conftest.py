@@ -14,12 +14,14 @@ EXTRAS = {
     "langchain_core": "langchain",
     "llama_index": "llama-index",
     "onnxruntime": "onnx",
+    "grimp": "dev",
 }
 NEEDS = {
     "docs/deep.md": "torch",
     "docs/export.md": "faiss",
     "docs/retraining.md": "faiss",
     "docs/adapters.md": "langchain_core",
+    "docs/images/house.py": "grimp",
     "src/mihash/deep": "torch",
     "src/mihash/io/adapters/faiss_quantizers.py": "faiss",
     "src/mihash/io/adapters/faiss_vectors.py": "faiss",
@@ -28,9 +30,11 @@ NEEDS = {
     "src/mihash/io/adapters/langchain": "langchain_core",
     "src/mihash/io/adapters/llama_index": "llama_index",
     "src/mihash/io/export/faiss_index.py": "faiss",
+    "src/mihash/paper/training.py": "torch",
     "tests/store/cluster": "ray",
     "tests/deep": "torch",
     "tests/paper/test_training.py": "torch",
+    "tests/test_site.py": "torch",
 }
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import mihash
+from extras import skipped_without_extras
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(mihash.__path__, "mihash."))
 
 
+@pytest.mark.needs("torch")
 def test_every_public_name_is_there():
     for name in mihash.__all__:
         assert getattr(mihash, name) is not None
@@ -27,15 +29,11 @@ def test_every_public_name_is_there():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_says_what_it_is(name):
-    try:
+    with skipped_without_extras():
         module = importlib.import_module(name)
-    except ImportError as error:
-        if "pip install 'mihash[" not in str(error):
-            raise
-        pytest.skip(str(error))
-    assert module.__doc__, f"{name} has no docstring"
-    for key in getattr(module, "__all__", ()):
-        assert hasattr(module, key)
+        assert module.__doc__, f"{name} has no docstring"
+        for key in getattr(module, "__all__", ()):
+            assert hasattr(module, key)
 
 
 def _callables():
@@ -50,6 +48,7 @@ def _callables():
                 )
 
 
+@pytest.mark.needs("torch")
 def test_signatures_can_be_read_in_help():
     for name, found in _callables():
         try:
@@ -76,6 +75,7 @@ def test_version_is_that_of_the_project():
     assert f'version = "{mihash.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
+@pytest.mark.needs("grimp")
 def test_layers():
     result = subprocess.run(
         [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],

@@ -57,6 +57,9 @@ def test_every_method_is_tried():
 
 @pytest.mark.parametrize("method", QUICK)
 def test_every_method_works_in_the_loop_and_comes_back(method, tmp_path):
+    if (needed := lacking(method)) is not None:
+        pytest.skip(f"needs {needed}")
+
     def learner():
         return Refit(8, method=method, every=300, options=QUICK[method])
 
@@ -120,6 +123,7 @@ def test_bad_parameters(change, error, message):
         Refit(8, **change)
 
 
+@pytest.mark.needs("torch")
 def test_a_method_without_torch_is_refused(monkeypatch):
     assert lacking("vdsh") is None
     monkeypatch.setattr("mihash.online.refit.lacking", lambda name: f"PyTorch for {name}")

@@ -177,6 +177,7 @@ def test_without_torch_the_table_says_what_is_missing(tmp_path, monkeypatch):
     assert "DPSH has no numbers: it needs PyTorch" in table.notes
 
 
+@pytest.mark.needs("torch")
 def test_the_table_has_the_papers_numbers_beside(finished):
     papers = replace(
         TINY, bits=(12, 24), methods=("mihash",), parameters={"mihash": [{"unit_length": False}]}, once=()
@@ -198,6 +199,7 @@ def test_the_table_has_the_papers_numbers_beside(finished):
     assert "; trees: FastHash" in table.notes[2]
 
 
+@pytest.mark.needs("torch")
 def test_times_stand_beside_the_papers(finished):
     times = replace(TINY, draws="training", bits=(16,))
     table = make_table(times, finished, "smoke")
@@ -235,6 +237,7 @@ def test_wider_features_are_as_far_apart(tmp_path):
     assert found.mean("final") == pytest.approx(narrow["final"], abs=0.05)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ["table1", "table3", "table3-wide"])
 def test_scales_change_what_costs(name):
     definition = load_definition(name)
@@ -250,6 +253,7 @@ def test_scales_change_what_costs(name):
         )
 
 
+@pytest.mark.needs("torch")
 def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
     """All methods of Setting 1 as `mihash reproduce` has them, and what is made of them."""
     command = ["reproduce", "table1", "table3", "table3-wide", "--scale", "smoke", "--results", str(tmp_path)]
@@ -265,6 +269,7 @@ def test_the_tables_are_made_at_smoke_scale_and_not_made_again(tmp_path):
     assert "Features were brought to 256 dimensions" in report
 
 
+@pytest.mark.needs("torch")
 def test_vdsh_has_results_that_come_with_the_package(tmp_path):
     """At full scale they are shown and not made again, unless a device is asked for."""
     definition = replace(load_definition("table1"), methods=("vdsh",), parameters={"vdsh": VDSH_ROWS}, scales={})
