@@ -1,5 +1,6 @@
 """What is too large, too slow or too much has its answer, and the memory stays."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -327,6 +328,20 @@ def test_only_changes_are_waited_for_at_the_end():
     pulled.set()
     assert running.result(5)
     assert reads.n_jobs == 0
+
+
+def test_a_read_that_is_abandoned_at_the_end_is_answered():
+    async def run():
+        pool, release = WorkerPool("read", 1, 1), threading.Event()
+        pool.submit(release.wait)
+        waiting = asyncio.create_task(pool.run(lambda: None, timeout_s=60))
+        await asyncio.sleep(0)
+        pool.close()
+        release.set()
+        with pytest.raises(Problem, match="closing"):
+            await waiting
+
+    asyncio.run(run())
 
 
 def test_json_may_be_less_than_raw_rows(running):

@@ -94,21 +94,27 @@ def _sums(
     margins: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
-    """Add to ``out`` what each byte that differs costs, looked up in a table of its 256 values."""
-    n_bits, word_bytes = margins.shape[1], columns[0].itemsize
-    table = np.zeros((word_bytes, 256), dtype=np.float32)
+    """Add to ``out`` what each byte that differs costs, looked up in a table of its 256 values.
+
+    The words of all candidates are gathered first: looked up as they come, each would wait for the memory.
+    """
+    n_bits, word_bytes, n = margins.shape[1], columns[0].itemsize, rows.shape[1]
+    table = np.zeros(256 * word_bytes, dtype=np.float32)
+    words = np.empty(n, dtype=np.uint64)
     for q in range(len(queries)):
         for number, column in enumerate(columns):
             for byte in range(word_bytes):
                 for bit in range(8):
                     place = 8 * (word_bytes * number + byte) + bit
                     margin = margins[q, place] if place < n_bits else np.float32(0)
-                    for value in range(1 << bit):
-                        table[byte, value + (1 << bit)] = table[byte, value] + margin
+                    for value in range(256 * byte, 256 * byte + (1 << bit)):
+                        table[value + (1 << bit)] = table[value] + margin
             asked = np.uint64(queries[q, number])
-            for i in range(rows.shape[1]):
-                differing = asked ^ np.uint64(column[rows[q, i]])
-                total = out[q, i]
+            for i in range(n):
+                words[i] = asked ^ np.uint64(column[np.uint64(rows[q, i])])
+            for i in range(n):
+                differing, total = words[i], out[q, i]
                 for byte in range(word_bytes):
-                    total += table[byte, np.int64(differing >> np.uint64(8 * byte) & np.uint64(255))]
+                    total += table[np.uint64(256 * byte) | (differing & np.uint64(255))]
+                    differing >>= np.uint64(8)
                 out[q, i] = total

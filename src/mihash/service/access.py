@@ -8,9 +8,11 @@ import hmac
 import ipaddress
 import logging
 import time
+from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,11 +27,13 @@ _PUBLIC_FOLDERS = ("/page/", "/docs/")
 _EVENTS = "/v1/events"
 _UNLIMITED = (_EVENTS, "/health", "/ready")  # listeners have a limit of their own
 _RETRY_S = 5
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-}
+_HEADERS = (  # of a response that has no others
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"content-security-policy", b"frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+Headers = Mapping[str, str]
 
 
 class AccessMiddleware:
@@ -45,32 +49,31 @@ class AccessMiddleware:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
-        self._n_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, started, headers = time.perf_counter(), False, Headers(scope=scope)
+        begin, started, headers = time.perf_counter(), False, _headers(scope)
         limited = scope["path"] not in _UNLIMITED
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                sent = MutableHeaders(scope=message)
-                self._service.cors.add_headers(headers.get("origin"), sent)
-                for name, value in _HEADERS.items():
-                    sent.setdefault(name, value)
-                sent.setdefault("Cache-Control", "no-store")
+                names = {name for name, _ in message["headers"]}
+                message["headers"] += [each for each in _HEADERS if each[0] not in names]
+                self._service.cors.add_headers(headers.get("origin"), MutableHeaders(scope=message))
             await send(message)
 
-        self._n_requests += limited
+        self._service.n_requests += limited
         try:
             _check_length(headers)
-            if limited and self._n_requests > self._service.limits.connections:
-                raise busy(f"{self._n_requests - 1} requests are being served, which is the limit.", _RETRY_S)
+            if limited and self._service.n_requests > self._service.limits.connections:
+                raise busy(
+                    f"{self._service.n_requests - 1} requests are being served, which is the limit.", _RETRY_S
+                )
             preflight = self._service.cors.preflight(scope["method"], headers)
             if preflight is None:
                 self._check(headers, scope["path"])
@@ -86,7 +89,7 @@ class AccessMiddleware:
                 raise
             await problem_response(problem)(scope, receive, send_with_headers)
         finally:
-            self._n_requests -= limited
+            self._service.n_requests -= limited
             route = scope.get("route")
             path = getattr(route, "path_format", None) or getattr(route, "path", None) or "other"
             if path != _EVENTS:
@@ -103,6 +106,11 @@ class AccessMiddleware:
                 _check_origin(headers, self._service.cors)
         elif not is_public:
             _check_token(headers, token)
+
+
+def _headers(scope: Scope) -> Headers:
+    """Return the headers of a request; the first where one is sent more than once."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
 def _check_token(headers: Headers, token: str) -> None:
@@ -122,11 +130,17 @@ def _check_length(headers: Headers) -> None:
 
 def _check_host(headers: Headers) -> None:
     host = headers.get("host", "")
-    if host and not is_loopback(_split(f"//{host}").hostname or ""):
+    if host and not _is_here(host):
         message = (
             "Without a token the service answers only as localhost; give it a token to use another host name."
         )
         raise Problem(403, "forbidden", message)
+
+
+@lru_cache(64)
+def _is_here(host: str) -> bool:
+    """Tell whether a Host header names this machine."""
+    return is_loopback(_split(f"//{host}").hostname or "")
 
 
 def _check_origin(headers: Headers, cors: Cors) -> None:

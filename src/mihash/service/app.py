@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from ..errors import MIHashError
 from . import control_routes, health_routes, history_routes, item_routes, migration_routes, search_routes
@@ -17,12 +18,38 @@ from .index_service import Service
 from .openapi import openapi
 from .page_routes import add_pages
 from .problems import Problem, handle
-from .quick_search import QuickSearch
+from .quick_search import is_quick, quick_search
 
 _ROUTERS = tuple(
     module.router
     for module in (search_routes, item_routes, history_routes, control_routes, migration_routes, health_routes)
 )
+
+
+class Application(FastAPI):
+    """An application that answers most searches before FastAPI looks at them.
+
+    Parameters
+    ----------
+    service
+        The service.
+    options
+        Those of FastAPI.
+    """
+
+    def __init__(self, service: Service, **options: Any) -> None:
+        super().__init__(**options)
+        self.state.service, self.state.methods = service, _methods()
+        self.add_middleware(AccessMiddleware, service=service)
+        self._quick = AccessMiddleware(quick_search, service)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if is_quick(scope):
+            scope["app"] = self
+            await self._quick(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def create_app(service: Service) -> FastAPI:
@@ -40,10 +67,9 @@ def create_app(service: Service) -> FastAPI:
     def description() -> dict[str, Any]:
         return openapi(app, service.token is not None)
 
-    app = FastAPI(title="mihash", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.service, app.state.methods = service, _methods()
-    app.add_middleware(QuickSearch)
-    app.add_middleware(AccessMiddleware, service=service)  # the last one is the first to be asked
+    app = Application(
+        service, title="mihash", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
     for error in (Problem, MIHashError, RequestValidationError, HTTPException):
         app.add_exception_handler(error, handle)
     for router in _ROUTERS:

@@ -4,10 +4,10 @@ A browser lets a page read a response of another origin only if the response all
 sends a preflight: OPTIONS, without a token.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 
 from ..errors import InvalidInput
@@ -49,7 +49,7 @@ class Cors:
         """Tell whether pages of an origin may use the service."""
         return self.allows_all or origin.lower() in self._origins
 
-    def preflight(self, method: str, headers: Headers) -> Response | None:
+    def preflight(self, method: str, headers: Mapping[str, str]) -> Response | None:
         """Return the response to a preflight request from an allowed origin; None for every other request."""
         origin = headers.get("origin")
         if method != "OPTIONS" or origin is None or "access-control-request-method" not in headers:

@@ -86,6 +86,8 @@ class Service:
         self._index: OnlineIndex | None = None
         self._state = "opening"
         self._tasks: list[asyncio.Task[None]] = []
+        self.n_requests = 0
+        """How many requests are being answered, those without a limit not counted."""
         self.error: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
 

@@ -1,8 +1,12 @@
-"""Searches without options in the address, answered before the routes are asked: they are most of all requests."""
+"""Searches without options in the address, answered before the routes are asked: they are most of all requests.
+
+FastAPI would look for the route, for options in the query string, and for what to close after it, which takes as
+long as the search of a small index. The answer is the same.
+"""
 
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ..errors import MIHashError
 from .problems import Problem, handle
@@ -14,30 +18,22 @@ _ROUTE = next(route for route in router.routes if getattr(route, "path", None) =
 _NO_OPTIONS = SearchQuery()
 
 
-class QuickSearch:
-    """Answers searches by itself, and passes other requests on.
+def is_quick(scope: Scope) -> bool:
+    """Tell whether a request is a search without options in the address."""
+    return bool(
+        scope["type"] == "http"
+        and scope["path"] == _PATH
+        and scope["method"] == "POST"
+        and not scope["query_string"]
+    )
 
-    The application would look for the route, for options in the query string, and for what to close after it,
-    which takes as long as the search of a small index. The answer is the same.
 
-    Parameters
-    ----------
-    app
-        The application.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http" or scope["path"] != _PATH or scope["method"] != "POST" or scope["query_string"]:
-            await self._app(scope, receive, send)
-            return
-        scope["route"] = _ROUTE
-        request = Request(scope, receive, send)
-        try:
-            response = await search(request, _NO_OPTIONS)
-        except (Problem, MIHashError, ValidationError) as error:
-            response = await handle(request, error)
-        await response(scope, receive, send)
+async def quick_search(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a search, as an ASGI application does."""
+    scope["route"] = _ROUTE
+    request = Request(scope, receive, send)
+    try:
+        response = await search(request, _NO_OPTIONS)
+    except (Problem, MIHashError, ValidationError) as error:
+        response = await handle(request, error)
+    await response(scope, receive, send)

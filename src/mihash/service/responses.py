@@ -23,7 +23,23 @@ def to_json(value: Any) -> bytes:
     >>> to_json({"theta": float("inf"), "gain": float("nan"), "keys": np.arange(2)})
     b'{"theta":"inf","gain":null,"keys":[0,1]}'
     """
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    try:
+        text = _ENCODER.encode(value)
+    except ValueError:  # a number that JSON does not have
+        text = _ENCODER.encode(_plain(value))
+    return text.encode()
+
+
+def _native(value: Any) -> Any:
+    """Return a value of another type as one that JSON has."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Record):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON.")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_native)
 
 
 def _plain(value: Any) -> Any:

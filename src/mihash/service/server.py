@@ -15,6 +15,7 @@ from ..errors import InvalidInput, StoreError
 from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
+from .http_protocol import http_protocol
 from .index_service import Background, Service, check_token
 from .limits import Limits
 from .timeouts import ClientTimeouts
@@ -72,7 +73,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http="h11",
+                http=http_protocol(),
                 ws="none",
                 lifespan="on",
                 log_config=None,

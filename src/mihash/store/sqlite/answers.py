@@ -68,10 +68,11 @@ class Answers:
         """Return the nearest items by their codes: k, or as many as are rescored; None where rows are gone."""
         found: Found = []
         for part in self._parts(edition, question):
-            reached = self.reached(edition, part)
+            reached = self._reached_rows(edition, part)
             if reached is None:
                 return None
-            found += reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted)
+            best = reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted)
+            found += _with_ids(edition, best)
         return found
 
     def _parts(self, edition: Edition, question: Question) -> list[Question]:
@@ -84,6 +85,11 @@ class Answers:
 
     def reached(self, edition: Edition, question: Question) -> Reached | None:
         """Return the nearest codes, with sums of margins where they are ranked by these; None if rows are gone."""
+        rows = self._reached_rows(edition, question)
+        return None if rows is None else rows._replace(by_codes=_with_ids(edition, rows.by_codes))
+
+    def _reached_rows(self, edition: Edition, question: Question) -> Reached | None:
+        """Return what `reached` does, with the row of each code in place of its id: they have the same order."""
         live = edition.live
         if question.where is not None:
             live = self._matching(edition, question.where)
@@ -94,8 +100,7 @@ class Answers:
         queries = as_columns(mapping.encode_rows(question.queries))
         how = live, question.method, question.n_threads
         if question.radius is not None:
-            within = edition.searcher.within(queries, edition.columns, question.radius, *how)
-            return Reached([(edition.ids[row], each) for row, each in within])
+            return Reached(edition.searcher.within(queries, edition.columns, question.radius, *how))
         ranked = question.by_margins(edition.mapping)
         with_factors = ranked and edition.has_factors and bool(question.factors)
         n_products = edition.n if by_product and with_factors else 0
@@ -104,7 +109,7 @@ class Answers:
             least = reach(0 if question.reach else k, with_factors, n_products)
             k = max(k, least, question.reach or 0)
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
-        found = [(edition.ids[row], each) for row, each in zip(rows, distances, strict=True)]
+        found: Found = list(zip(rows, distances, strict=True))
         if not ranked:
             return Reached(found, None, k)
         margins = mapping.margins(question.queries)
@@ -189,6 +194,11 @@ class Answers:
         if bits is None or len(known) > edition.n:
             bits = as_bitmap(known[: edition.n])
         return bits if edition.live is None else bits & edition.live
+
+
+def _with_ids(edition: Edition, found: Found) -> Found:
+    """Return what was found with ids in place of rows."""
+    return [(edition.ids[row], each) for row, each in found]
 
 
 def _distinct(found: Found) -> NDArray[np.int64]:
