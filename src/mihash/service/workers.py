@@ -5,6 +5,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -21,16 +22,39 @@ _log = logging.getLogger("mihash.service")
 
 
 class _Job:
-    """A function to call; it is released as soon as the job is done or cancelled, with all that it refers to."""
+    """A function to call; it is released as soon as the job is done or cancelled, with all that it refers to.
 
-    def __init__(self, function: Callable[[], Any], stop_at: float | None) -> None:
-        self.future: Future[Any] = Future()
+    Parameters
+    ----------
+    function
+        What to call.
+    stop_at
+        When its reads are stopped, by `time.monotonic`; None for never.
+    tell
+        Called with the job in the thread that has ended it.
+    """
+
+    __slots__ = ("error", "function", "has_begun", "is_cancelled", "result", "stop_at", "tell")
+
+    def __init__(self, function: Callable[[], Any], stop_at: float | None, tell: "Callable[[_Job], None]") -> None:
         self.function: Callable[[], Any] | None = function
-        self.stop_at = stop_at
-        self.future.add_done_callback(self._release)
+        self.stop_at, self.tell = stop_at, tell
+        self.has_begun = self.is_cancelled = False
+        self.result: Any = None
+        self.error: BaseException | None = None
 
-    def _release(self, _: "Future[Any]") -> None:
-        self.function = None
+
+class _Worker(threading.Thread):
+    """A thread of a pool; an idle one waits for a job, or None to end, in a queue of its own."""
+
+    def __init__(self, work: "Callable[[_Worker], None]", name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = work
+        self.given: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        """Work until the pool is closed."""
+        self._work(self)
 
 
 class WorkerPool:
@@ -68,8 +92,9 @@ class WorkerPool:
     ) -> None:
         self.name, self._n_threads, self._capacity = name, n_threads, n_threads + n_waiting
         self._writes, self._idle_work, self.closed = writes, idle_work, False
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []  # no executor: Python waits for its threads at exit
+        self._waiting: deque[_Job] = deque()
+        self._threads: list[_Worker] = []  # no executor: Python waits for its threads at exit
+        self._idle: list[_Worker] = []  # the last one works next: what it needs is still in the cache
         self._lock = threading.Lock()
         self.n_jobs = 0
         """How many jobs run or wait."""
@@ -77,30 +102,45 @@ class WorkerPool:
 
     def submit(self, function: Callable[[], Result], timeout_s: float | None = None) -> "Future[Result]":
         """Queue a job; raise `busy` where the queue is full."""
-        job = _Job(function, None if self._writes or timeout_s is None else time.monotonic() + timeout_s)
-        with self._lock:
-            if self.closed:
-                raise busy("The service is closing.")
-            if self.n_jobs >= self._capacity:
-                wait_s = self._mean_s * self.n_jobs / self._n_threads
-                raise busy(f"The queue of {self.name}s is full; nothing was done with this request.", wait_s)
-            self.n_jobs += 1
-            job.future.add_done_callback(self._count_down)
-            self._jobs.put(job)
-            if len(self._threads) < min(self.n_jobs, self._n_threads):
-                name = f"mihash-{self.name}-{len(self._threads)}"
-                self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
-                self._threads[-1].start()
-        return job.future
+        future: Future[Result] = Future()
+
+        def tell(job: _Job) -> None:
+            if job.is_cancelled:
+                future.cancel()
+            elif job.error is not None:
+                future.set_exception(job.error)
+            else:
+                future.set_result(job.result)
+
+        self._queue(function, timeout_s, tell)
+        return future
 
     async def run(self, function: Callable[[], Result], timeout_s: float) -> Result:
         """Run a job and wait for it; one that has not begun in time is cancelled."""
-        future = self.submit(function, timeout_s)
-        if await _is_done(future, timeout_s):
-            if future.cancelled():
-                raise busy("The service is closing.")
-            return future.result()
-        if future.cancel():
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[None] = loop.create_future()
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        def tell(_: _Job) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(end)
+
+        job, timer = self._queue(function, timeout_s, tell), loop.call_later(timeout_s, end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+        if job.function is None and not job.is_cancelled:
+            if job.error is not None:
+                raise job.error
+            result: Result = job.result
+            return result
+        if job.is_cancelled:
+            raise busy("The service is closing.")
+        if self._cancel(job):
             message = f"The request waited more than {timeout_s:g} s: nothing was done."
         elif self._writes:
             message = f"The request took more than {timeout_s:g} s. Its change is still made."
@@ -112,47 +152,85 @@ class WorkerPool:
         """Accept no more jobs; finish writes, abandon everything else."""
         with self._lock:
             self.closed = True
-        while not self._writes:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is not None:
-                job.future.cancel()
-        for _ in self._threads:
-            self._jobs.put(None)
+            abandoned = [] if self._writes else list(self._waiting)
+        for job in abandoned:
+            self._cancel(job)
+        with self._lock:
+            for thread in self._idle:
+                thread.given.put(None)
+            self._idle.clear()
         if self._writes:
             for thread in self._threads:
                 thread.join()
 
-    def _work(self) -> None:
+    def _queue(self, function: Callable[[], Any], timeout_s: float | None, tell: Callable[[_Job], None]) -> _Job:
+        """Give a job to an idle thread, or to a new one, or let it wait; raise `busy` where too many do."""
+        job = _Job(function, None if self._writes or timeout_s is None else time.monotonic() + timeout_s, tell)
+        with self._lock:
+            if self.closed:
+                raise busy("The service is closing.")
+            if self.n_jobs >= self._capacity:
+                wait_s = self._mean_s * self.n_jobs / self._n_threads
+                raise busy(f"The queue of {self.name}s is full; nothing was done with this request.", wait_s)
+            self.n_jobs += 1
+            if self._idle:
+                self._idle.pop().given.put(job)
+                return job
+            self._waiting.append(job)
+            if len(self._threads) < self._n_threads:
+                self._threads.append(_Worker(self._work, f"mihash-{self.name}-{len(self._threads)}"))
+                self._threads[-1].start()
+        return job
+
+    def _cancel(self, job: _Job) -> bool:
+        """Cancel a job that has not begun; return whether it had not."""
+        with self._lock:
+            if job.has_begun or job.function is None:
+                return False
+            job.is_cancelled, job.function = True, None
+            self.n_jobs -= 1
+        job.tell(job)
+        return True
+
+    def _work(self, worker: _Worker) -> None:
         more = False
         while True:
-            try:
-                job = self._jobs.get(block=not more)
-            except queue.Empty:
-                pass
-            else:
-                if job is None:
-                    return
+            job = self._next(worker, more)
+            if job is not None:
                 self._run(job)
                 del job  # or its result would be kept until the next one comes
+            elif not more:
+                return
             more = not self.closed and self._work_while_idle()
 
+    def _next(self, worker: _Worker, more: bool) -> _Job | None:
+        """Return a job, or None: at once if there is ``more`` work to do while idle, else when the pool closes."""
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            if self.closed or more:
+                return None
+            self._idle.append(worker)
+        return worker.given.get()
+
     def _run(self, job: _Job) -> None:
-        function = job.function
-        if function is None or not job.future.set_running_or_notify_cancel():
+        with self._lock:
+            function = job.function
+            job.has_begun = True
+        if function is None:  # cancelled
             return
         begin = time.perf_counter()
         try:
             with deadline(job.stop_at):
-                result = function()
+                job.result = function()
         except BaseException as error:  # raised where the result is read, as executors do
-            job.future.set_exception(error)
-        else:
-            job.future.set_result(result)
+            job.error = error
         seconds = time.perf_counter() - begin
         self._mean_s += (seconds - self._mean_s) * (_SMOOTHING if self._mean_s else 1.0)
+        with self._lock:
+            self.n_jobs -= 1
+        job.function = function = None
+        job.tell(job)
 
     def _work_while_idle(self) -> bool:
         try:
@@ -160,31 +238,3 @@ class WorkerPool:
         except Exception:
             _log.exception("the work between two jobs failed")
             return False
-
-    def _count_down(self, _: "Future[Any]") -> None:
-        with self._lock:
-            self.n_jobs -= 1
-
-
-async def _is_done(future: "Future[Any]", timeout_s: float) -> bool:
-    """Wait for the result of another thread; return whether it came in time.
-
-    `asyncio.wait` of `asyncio.wrap_future` does the same with three more futures, in twice the time.
-    """
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[bool] = loop.create_future()
-
-    def end(_: Any = None) -> None:
-        if not over.done():
-            over.set_result(future.done())
-
-    def wake(_: "Future[Any]") -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(end)
-
-    future.add_done_callback(wake)
-    timer = loop.call_later(timeout_s, end)
-    try:
-        return await over
-    finally:
-        timer.cancel()
