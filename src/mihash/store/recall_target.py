@@ -295,7 +295,7 @@ class RecallTarget:
         reach: int | None,
     ) -> tuple[int, float, bool]:
         """Return the least candidates with the recall, or the most; what they find; whether that is enough."""
-        wanted = _FEWEST + k
+        wanted = max(_SAFE, least)
         while True:
             wanted = min(wanted, most)
             curve, errors = self._curve(k, wanted, margins, factors, reach)
@@ -303,7 +303,7 @@ class RecallTarget:
             if len(reached) or wanted >= most:
                 place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
                 return place + 1, float(curve[place]), bool(len(reached))
-            wanted *= 3
+            wanted *= 4
 
     def _true_nearest(self, k: int) -> _Truth:
         """Return queries and their true neighbours; found again where there are many other rows since."""
