@@ -60,7 +60,8 @@ def test_a_killed_shard_comes_back_amid_everything(tmp_path, places):
 def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_folder(tmp_path, nodes, places):
     table = RayTable.create(tmp_path / "index", 2, nodes=places, timeout_s=4)
     table.rebuild(FIRST)
-    table.add(X[:500])
+    table.add(X[:490])
+    assert table.add(X[490:500], keys=range(1490, 1500))[0][-1] == 1499
     whole = answer(table)
     nodes.take("store-b")
     try:
@@ -73,7 +74,7 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_
             table.rebuild(SECOND)
         with pytest.raises(PartialFailure):
             table.add(X[:20], keys=[f"k{i}" for i in range(20)])  # which may be there already
-        table.add(X[500:600])  # running numbers need nobody's word
+        assert table.add(X[500:600])[0] == list(range(1500, 1600))  # running numbers need nobody's word
         assert len(table) == 600
         assert [each["state"] for each in table.about()["shards"]] == ["up", "lost"]
         assert table.about()["shards"][1]["lag"] == 1
@@ -94,7 +95,7 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_
     found = table.search(X[:3], k=1000)
     assert found.missing == ()
     assert found.keys.shape[1] == 600
-    table.delete(range(500, 600))
+    table.delete(range(1500, 1600))
     assert answer(table) == whole
     table.close()
     shutil.move(tmp_path / "store-a" / "shard-0", tmp_path / "kept")

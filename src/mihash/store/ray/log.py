@@ -31,6 +31,17 @@ class Place(NamedTuple):
     node: str
     path: str
 
+    @property
+    def node_name(self) -> str:
+        """What its node is called: an address, or the name of the resource.
+
+        Examples
+        --------
+        >>> Place(0, "node:10.0.0.11", "/data/mihash").node_name
+        '10.0.0.11'
+        """
+        return self.node.removeprefix("node:")
+
 
 class View(NamedTuple):
     """One moment of the table: the newest entry, the version that answers, the shards' newest, and the session."""

@@ -40,7 +40,7 @@ from .log import Log, Place, View
 from .merge import found_at, nearest_of
 from .routing import parts_of
 from .shard_clients import Members, missed
-from .shard_items import items, listed, lookup
+from .shard_items import items, listed, lookup, most_of, top_key
 
 _RETRIES = 8
 _PATIENCE_S = 10.0
@@ -147,7 +147,8 @@ class RayTable(Table):
             Further settings to store with it.
         """
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
-        about = {"table": "ray", "cluster": uuid.uuid4().hex} | new_settings(dtype, metric) | settings
+        about = new_settings(dtype, metric) | {"table": "ray", "cluster": uuid.uuid4().hex, "most_key": -1}
+        about |= settings
         check_patience(timeout_s, allow_partial)
         joined = connect(address)  # for as long as this takes; the table joins on its own account
         try:
@@ -218,9 +219,13 @@ class RayTable(Table):
         return lookup(self.members, self._seen().lasts, keys, with_texts, max_bytes)
 
     def top_key(self) -> int:
-        """Return the largest key that is a number, -1 where there is none."""
-        self.members.require(self._view.lasts)
-        return int(max(self.members.ask_all("top_key")))
+        """Return the largest key that is a number, -1 where there is none; with shards away, that ever was."""
+        return top_key(self.members, self._view.lasts, self.setting("most_key"))
+
+    def _changed_settings(self, rows: Rows) -> dict[str, Any]:
+        most = self.setting("most_key")  # None in files that were made before it was kept
+        known = {} if most is None or rows.keys is None else {"most_key": most_of(rows.keys, most)}
+        return super()._changed_settings(rows) | known
 
     def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
         size = max(1, min(_ENTRY_ROWS, _ENTRY_BYTES // max(1, rows.segment.vectors[:1].nbytes)))
@@ -400,17 +405,13 @@ class RayTable(Table):
             self.members.require(self._seen().lasts)
             self.database.backup(folder)
             name = uuid.uuid4().hex
-            places = [
-                place._replace(path=str(folder.absolute() / "shards" / str(place.number)))
-                for place in self._log.places()
-            ]
-            copies = {place.number: (place.path, f"{name} {place.number}") for place in places}
-            self.members.answers("backup", copies)
+            shards = folder.absolute() / "shards"
+            paths = {number: str(shards / str(number)) for number in range(len(self.members))}
+            self.members.answers("backup", {shard: (path, f"{name} {shard}") for shard, path in paths.items()})
             with closing(Database(folder, read_only=False)) as copy, copy.write() as connection:
                 write_settings(connection, cluster=name)
-                connection.executemany(
-                    "UPDATE shard SET path = ? WHERE number = ?", [(place.path, place.number) for place in places]
-                )
+                moved = [(path, shard) for shard, path in paths.items()]
+                connection.executemany("UPDATE shard SET path = ? WHERE number = ?", moved)
 
     def close(self) -> None:
         """Stop the shards, and close the files."""

@@ -113,7 +113,7 @@ class Member:
     def why(self) -> str:
         """What is known of a shard that is lost."""
         reason = self.failure or f"it was silent for {time.monotonic() - self._seen:.0f} s"
-        return f"shard {self.place.number} on {self.place.node} ({reason})"
+        return f"shard {self.place.number} on {self.place.node_name} ({reason})"
 
     def wake(self, target: int) -> None:
         """Say that there is an entry for it."""
@@ -239,9 +239,9 @@ class Member:
             return
         if not self._is_ours(about):
             self._refused = (
-                f"Shard {self.place.number} on {self.place.node} knows of entry {about['newest']}, which this log "
-                "has not: the coordinator's folder was replaced by an older one, or another coordinator has taken "
-                "over this index. Open it there and delete this copy, or restore a backup of the whole."
+                f"Shard {self.place.number} on {self.place.node_name} knows of entry {about['newest']}, which "
+                "this log has not: the coordinator's folder was replaced by an older one, or another coordinator "
+                "has taken over this index. Open it there and delete this copy, or restore a backup of the whole."
             )
             self._fail(self._refused)
             return

@@ -198,7 +198,7 @@ class Members:
         return [
             {
                 "shard": member.place.number,
-                "node": member.place.node.removeprefix("node:"),
+                "node": member.place.node_name,
                 "path": member.place.path,
                 "state": member.state,
                 "version": member.about.get("version"),

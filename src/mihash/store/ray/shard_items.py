@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from operator import itemgetter
 
+from ...errors import PartialFailure
 from ..filters import Condition
 from ..keys import Key
 from ..question import Item
+from ..sqlite.items import COUNTED
 from .routing import places_by_shard
 from .shard_clients import Members
 
@@ -45,6 +47,32 @@ def listed(
     answers = members.ask_all("listed", where, after, limit)
     pairs = sorted((pair for found in answers for pair in zip(*found, strict=True)), key=itemgetter(0))
     return [number for number, _ in pairs[:limit]], [key for _, key in pairs[:limit]]
+
+
+def top_key(members: Members, lasts: Sequence[int], most: int | None) -> int:
+    """Return the largest key that is a number, -1 where there is none.
+
+    While shards are away it is ``most``, the largest number that ever was a key, unless that is not known.
+    """
+    if most is None or all(member.state == "up" for member in members.all):
+        try:
+            members.require(lasts)
+            return int(max(members.ask_all("top_key")))
+        except PartialFailure:
+            if most is None:
+                raise
+    return most
+
+
+def most_of(keys: list[Key], most: int) -> int:
+    """Return the largest number among keys, or ``most``.
+
+    Examples
+    --------
+    >>> most_of([3, "a", 7, 2**62], 5)
+    7
+    """
+    return max([most, *(key for key in keys if isinstance(key, int) and key < COUNTED)])
 
 
 def _places(members: Members, lasts: Sequence[int], keys: list[Key]) -> dict[int, list[int]]:

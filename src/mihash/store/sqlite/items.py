@@ -28,7 +28,7 @@ class EncodedMetadata(str):
 
 
 Metadata = Sequence[Mapping[str, Any] | EncodedMetadata | None] | Mapping[str, Any] | None
-_COUNTED = 2**62
+COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
 _DISAGREE = "The index of keys is damaged: {} Use a backup."
 
@@ -96,7 +96,7 @@ def top_key(connection: sqlite3.Connection) -> int:
     """
     indexes = ("item_key", "item_again") if _has_two(connection) else ("item_key",)
     query = "SELECT coalesce(max(key), -1) FROM item INDEXED BY {} WHERE key < ?"  # texts are above every number
-    tops = {int(connection.execute(query.format(each), (_COUNTED,)).fetchone()[0]) for each in indexes}
+    tops = {int(connection.execute(query.format(each), (COUNTED,)).fetchone()[0]) for each in indexes}
     if len(tops) > 1:
         raise CorruptStore(_DISAGREE.format(f"of two, one ends with {min(tops)}, the other with {max(tops)}."))
     return tops.pop()
