@@ -8,7 +8,7 @@ features into codes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, sqrt
 from typing import Any, NamedTuple, Self
@@ -24,6 +24,8 @@ from .mapping import HashMapping
 from .state import State
 
 Floats = NDArray[np.float64]
+ClassNames = Callable[[], Sequence[str]]
+"""Returns the names of classes by their numbers; nothing where classes are numbers."""
 
 ANCHORS = 200  # examples of the sample whose own information is measured
 _WEIGHT = 0.05  # of a block in the moving average of the score
@@ -31,6 +33,8 @@ _FAST = 0.3  # the same while it is quiet at the start, and without labels after
 _WORST = 3.0  # a score counts at most so much below that average
 _TINY = 1e-12
 _NAMED = 3  # classes or bits that an alarm names
+_FALL = 0.1  # of the largest fall: what a class must miss to be named
+_NAME_LENGTH = 40
 
 
 class Spread(NamedTuple):
@@ -66,7 +70,7 @@ class Evidence(NamedTuple):
         The mean information of the block's examples with the sample, and of the sample's own, in bits; NaN
         without labels.
     moved
-        The classes, or without labels the bits, that differ most.
+        The classes, or without labels the bits, that differ most; of classes, those that lose information.
     text
         The same in words.
     """
@@ -92,7 +96,8 @@ class Alarm:
         The mean information of the last block's examples with the sample, and of the sample's own, in bits; NaN
         without labels.
     moved
-        The classes, or without labels the bits, that differ most.
+        The classes, or without labels the bits, that differ most; of classes, those that lose information.
+        Classes that are strings are numbered here; ``reason`` has their names.
     reason
         One sentence for a person.
     """
@@ -158,7 +163,7 @@ class DriftWatch:
     ...         print(start + 100, alarm.reason)
     ...         break
     4200 the stream has changed: the codes give ... bits about new examples, and ... about the sample; 39 of 100
-    have a class that the sample lacks; the sum of ... is above 6
+    have a class that the sample lacks; classes 4 and 5 lose most; the sum of ... is above 6
     """
 
     threshold: float = 6.0
@@ -232,15 +237,15 @@ class DriftWatch:
                 own,
                 others,
             )
-        alarm = self.add(evidence, len(vectors))
+        alarm = self.add(evidence, len(vectors), lambda: _names(y, sample_y))
         if alarm is not None:
             self.restart()
         return alarm
 
-    def add(self, evidence: Evidence, n: int) -> Alarm | None:
+    def add(self, evidence: Evidence, n: int, class_names: ClassNames | None = None) -> Alarm | None:
         """Add the evidence of a block of n examples; return an alarm where the sum is above the threshold.
 
-        The sum is not begun again: call `restart` for that.
+        The sum is not begun again: call `restart` for that. ``class_names`` returns the names of classes.
         """
         self.seen += n
         self._waited += n
@@ -254,8 +259,10 @@ class DriftWatch:
         self._usual = min(0.0, self._usual + weight * (counted - self._usual))
         if self._sum <= self.threshold:
             return None
-        reason = f"the stream has changed: {evidence.text}; the sum of {self._sum:.1f} is above {self.threshold:g}"
-        _, arrivals, sample, moved, _ = evidence
+        _, arrivals, sample, moved, text = evidence
+        if labelled and moved:
+            text += f"; {_losing(moved, class_names() if class_names else ())}"
+        reason = f"the stream has changed: {text}; the sum of {self._sum:.1f} is above {self.threshold:g}"
         return Alarm(self.seen, self._sum, arrivals, sample, moved, reason)
 
     def restart(self) -> None:
@@ -314,7 +321,7 @@ def information_evidence(arriving: Floats, own: Floats, y: NDArray[Any], sample_
         classes, falls = np.arange(y.shape[1]), missing @ y
         n_new = int(((y != 0) & ~(sample_y != 0).any(axis=0)).any(axis=1).sum())
     order = np.argsort(-falls, kind="stable")[:_NAMED]
-    moved = tuple(int(classes[i]) for i in order if falls[i] > 0)
+    moved = tuple(int(classes[i]) for i in order if falls[i] > max(0.0, _FALL * falls[order[0]]))
     text = f"the codes give {arrivals:.3f} bits about new examples, and {sample:.3f} about the sample"
     if n_new:
         text += f"; {n_new} of {len(y)} have a class that the sample lacks"
@@ -350,6 +357,26 @@ def projection_evidence(
     most = tuple(int(bit) for bit in np.argsort(-moved, kind="stable")[:_NAMED])
     text = f"projections have moved {total / by_chance:.1f} times as much as by chance, most in bit {most[0]}"
     return Evidence(by_chance - total, float("nan"), float("nan"), most, text)
+
+
+def _losing(classes: Sequence[int], names: Sequence[str]) -> str:
+    """Return which classes have lost most, by their names where they have some.
+
+    Examples
+    --------
+    >>> _losing((2, 0), ["cat", "dog", "bird"]), _losing((-7,), ())
+    ('classes bird and cat lose most', 'class -7 loses most')
+    """
+    *others, last = (names[each][:_NAME_LENGTH] if 0 <= each < len(names) else str(each) for each in classes)
+    return f"classes {', '.join(others)} and {last} lose most" if others else f"class {last} loses most"
+
+
+def _names(y: ArrayLike | None, sample_y: ArrayLike | None) -> list[str]:
+    """Return the names of classes that are strings, as `validation.labels` numbers them; nothing of others."""
+    if y is None or sample_y is None:
+        return []
+    labels = _together(y, sample_y).ravel().tolist()
+    return sorted(set(labels)) if all(isinstance(each, str) for each in labels) else []
 
 
 def _bits(codes: NDArray[np.uint8]) -> NDArray[np.float32]:

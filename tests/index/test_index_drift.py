@@ -1,5 +1,6 @@
 """An index that follows a stream: alarms are stored, survive a kill, and are read by a replay."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,9 @@ def told(index):
         (check.number, check.kind, check.seen, check.accepted, check.gain, check.reason)
         for check in index.history()
     ]
+
+
+NAMES = np.array(["a", "b", "c", "owl", "emu", "kiwi"])
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +119,16 @@ def test_a_replay_follows_the_log_where_measuring_would_differ(tmp_path, expecte
         monkeypatch.undo()
         index.add(X[2000:], y[2000:])
         assert told(index)[:20] == expected[0][:20]
+
+
+def test_an_alarm_names_the_classes_that_lose_most_also_from_rows_on_the_disk(tmp_path):
+    with mihash.OnlineIndex.create(tmp_path / "index", **OPTIONS) as index:
+        index.add(X, NAMES[y], at_once=1)
+        index._history.forget()
+        index.catch_up()
+        (reason,) = [check.reason for check in index.history() if check.kind == "alarm"]
+    losers = re.search(r"; classes (\w+), (\w+) and (\w+) lose most; the sum", reason).groups()
+    assert set(losers) == {"owl", "emu", "kiwi"}
 
 
 def test_prices_are_events_and_are_replayed(tmp_path):

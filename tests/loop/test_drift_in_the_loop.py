@@ -1,5 +1,7 @@
 """The loop with a drift watch and a price: it measures before it learns, and a replay reads its alarms."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,8 @@ def test_an_alarm_is_told_before_the_block_is_learned_and_the_loop_follows():
     assert alarm.gain > 6
     assert alarm.current < alarm.snapshot
     assert "the stream has changed" in alarm.reason
+    losers = re.search("; classes (.), (.) and (.) lose most; the sum", alarm.reason).groups()
+    assert set(losers) <= set("345")  # those that came
     assert (loop.reservoir.origin >= 1600).mean() > 0.7  # without the restart, about 0.38
     assert loop.reservoir.seen == 2600
     numbers = [check.number for check, _, _ in checks]
@@ -304,6 +308,14 @@ def test_online_hashing_takes_a_watch_and_saves_it(tmp_path):
     assert second.trigger.missed == whole.trigger.missed
     with pytest.raises(mihash.errors.InvalidInput, match="`drift` must be DriftWatch"):
         mihash.OnlineHashing(mihash.online.LSH(8), drift=True)
+
+
+def test_an_alarm_names_classes_that_are_strings():
+    system = mihash.OnlineHashing(mihash.online.MomentHash(12), mihash.PriceUpdate(5), 200, drift=WATCH)
+    system.feed(X, np.array(["a", "b", "c", "owl", "emu", "kiwi"])[y])
+    (alarm,) = [check for check in system.history() if check.kind == "alarm"]
+    losers = re.search(r"; classes (\w+), (\w+) and (\w+) lose most; the sum", alarm.reason).groups()
+    assert set(losers) == {"owl", "emu", "kiwi"}
 
 
 def test_moments_follow_a_change_better():

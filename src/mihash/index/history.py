@@ -4,6 +4,7 @@ The rows are the truth; the state of the loop is a function of them. A checkpoin
 the newest one is read, and the rows after it are learned from once more.
 """
 
+import json
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -270,6 +271,7 @@ class History:
     def _new_loop(self) -> Loop:
         """Return a loop that has seen nothing; where its learner draws from the past, that is the stored rows."""
         loop = self._options.make_loop()
+        loop.arrivals.class_names = lambda: json.loads(self._table.setting("label_names") or "[]")
         if isinstance(loop.learner, MomentHash) and loop.learner.replay:
             loop.learner.past = StoredExamples(self._table, loop)
         return loop

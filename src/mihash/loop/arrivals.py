@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..drift import DriftWatch, Evidence, Spread, anchor_rows, information_evidence, projection_evidence
+from ..drift import (
+    ClassNames,
+    DriftWatch,
+    Evidence,
+    Spread,
+    anchor_rows,
+    information_evidence,
+    projection_evidence,
+)
 from ..information import arriving_information, own_information
 from ..mapping import HashMapping, mapping_from_state
 from ..neighbors import nearest
@@ -60,6 +68,11 @@ class Arrivals:
     n_mappings
         How many mappings are remembered: each snapshot, and the current mapping.
 
+    Attributes
+    ----------
+    class_names
+        Returns the names of classes for the sentence of an alarm; None where classes are numbers.
+
     Examples
     --------
     >>> import mihash
@@ -73,6 +86,7 @@ class Arrivals:
 
     def __init__(self, n_mappings: int = 2) -> None:
         self.n_mappings = n_mappings
+        self.class_names: ClassNames | None = None
         self._samples: dict[int, SampleCodes] = {}
         self._watched: tuple[HashMapping, Spread] | None = None  # what the watch looks through without labels
 
@@ -95,10 +109,12 @@ class Arrivals:
         elif drift is not None and self._watched is not None:
             mapping, spread = self._watched
             evidence = projection_evidence(mapping.project(rows.vectors), spread)
-        alarm = None if drift is None or evidence is None else drift.add(evidence, len(rows.vectors))
-        return (
-            None if alarm is None else Decision(False, alarm.strength, alarm.reason, alarm.arrivals, alarm.sample)
-        )
+        if drift is None or evidence is None:
+            return None
+        alarm = drift.add(evidence, len(rows.vectors), self.class_names)
+        if alarm is None:
+            return None
+        return Decision(False, alarm.strength, alarm.reason, alarm.arrivals, alarm.sample)
 
     def _measure(
         self,

@@ -106,11 +106,15 @@ class OnlineHashing:
         self._updates, self._version = 0, -1
         self._history: deque[Check] = deque(maxlen=_HISTORY)
         self._names = LabelNames()
+        self._loop.arrivals.class_names = self._class_names
 
     @property
     def trigger(self) -> Trigger | None:
         """What decides about updates; one with a price has its sum in it."""
         return self._loop.branches[0].trigger
+
+    def _class_names(self) -> list[str]:
+        return self._names.names
 
     @property
     def drift(self) -> DriftWatch | None:
