@@ -12,6 +12,8 @@ from mihash.paper.drift_run import RULES, SYSTEMS, run_stream
 from mihash.paper.drift_streams import KINDS, make_stream
 from mihash.paper.results import write_result
 
+PAGE = Path(__file__).parents[2] / "docs" / "drift.md"
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -75,13 +77,35 @@ def test_claims_are_judged(finished):
     assert dataclasses.replace(claim, streams=("*",), at_most=1).judge(results)[0]
     cheaper = dataclasses.replace(claim, measure="cost_of_share", at_most=10)
     assert cheaper.judge(results)[0]
-    results.of("digits", "none")[0]["rules"]["share"]["cost"] = -1.0  # a ratio would say nothing
-    assert cheaper.judge(results) == (None, "not tested")
     known = load_drift_claims()
     assert len({claim.id for claim in known}) == len(known) == 32
     for each in known:
         assert (each.at_least is None) != (each.at_most is None)
         assert set(each.streams) <= {*KINDS, "*", "whole"}
+
+
+def test_costs_that_are_not_positive_are_subtracted(finished, tmp_path):
+    jobs, folder = finished
+    rules = Results(jobs, folder).of("digits", "none")[0]["rules"]
+    for job, cost in zip(jobs, (-30.0, 20.0), strict=True):
+        own = {"cost": cost, "best_cost": -50.0, "cost_ratio": None}
+        write_result(tmp_path / job.path, {"rules": rules | {"price": own, "share": {"cost": -10.0}}})
+    results = Results(jobs, tmp_path)
+    claim = DriftClaim("a", "It is cheaper.", "digits", ("none",), "cost_of_share", at_most=1.0)
+    assert claim.judge(results) == (True, "none -20 queries (no ratio: costs are not positive)")
+    everywhere = dataclasses.replace(claim, streams=("*",))
+    assert everywhere.judge(results)[0] is False
+    assert everywhere.judge(results)[1].endswith(", rotate +30 queries (no ratio: costs are not positive)")
+    near = dataclasses.replace(claim, measure="cost_ratio", at_most=2.8)  # 2.8 times less than nothing is no bar
+    assert near.judge(results) == (None, "none +20 queries (no ratio: costs are not positive)")
+    assert results.figure("digits", "none", "cost_ratio") is None
+
+
+def test_every_claim_is_stated_with_its_verdict():
+    rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    verdicts = {row[0].removeprefix("| "): row[1] for row in rows if len(row) == 3}
+    for claim in load_drift_claims():
+        assert verdicts[claim.statement].strip("*") in ("held", "not held", "no ratio", "not tested"), claim.id
 
 
 @pytest.mark.needs("matplotlib")

@@ -21,6 +21,7 @@ from .sources import check_folder, find_source
 
 CLAIMS = Path(__file__).with_name("drift_claims.toml")
 WHOLE = "whole"  # every row of a data set in random order, to count false alarms
+NOT_TESTED = "not tested"
 N_BITS = 32
 _SEEDS = {"smoke": (0,), "full": (0, 1, 2)}
 _LENGTH = {"smoke": 4000, "full": 20_000}
@@ -167,16 +168,33 @@ class DriftClaim:
     at_most: float | None = None
 
     def judge(self, results: "Results") -> tuple[bool | None, str]:
-        """Return whether it held, None where results are missing, and the figures of each stream."""
+        """Return whether it held, and the figures of each stream.
+
+        None where results are missing, or where a ratio of costs has no meaning, as they are not positive. There
+        the costs are subtracted; a bar of 1 becomes a difference of 0, and no other bar can be judged.
+        """
         streams = results.streams(self.dataset) if self.streams == ("*",) else list(self.streams)
-        found = {stream: results.figure(self.dataset, stream, self.measure, self.rule) for stream in streams}
-        known = {stream: value for stream, value in found.items() if value is not None}
-        if not known or len(known) < len(found):
-            return None, "not tested"
-        bar = self.at_least if self.at_least is not None else self.at_most
-        assert bar is not None
-        held = all(value >= bar if self.at_least is not None else value <= bar for value in known.values())
-        return held, ", ".join(f"{stream} {value:.4g}" for stream, value in known.items())
+        found = [self._judge_one(results, stream) for stream in streams]
+        figures = [figure for _, figure in found if figure is not None]
+        if not figures or len(figures) < len(found):
+            return None, NOT_TESTED
+        verdicts = {held for held, _ in found}
+        return False if False in verdicts else None if None in verdicts else True, ", ".join(figures)
+
+    def _judge_one(self, results: "Results", stream: str) -> tuple[bool | None, str | None]:
+        """Return whether it held on a stream, and the figure as text; None where there is none."""
+        value = results.figure(self.dataset, stream, self.measure, self.rule)
+        if value is not None:
+            return self._is_within(value), f"{stream} {value:.4g}"
+        more = results.cost_difference(self.dataset, stream, self.measure, self.rule)
+        if more is None:
+            return None, None
+        is_judged = 1.0 in (self.at_least, self.at_most)
+        text = f"{stream} {more:+,.0f} queries (no ratio: costs are not positive)"
+        return self._is_within(1.0 + more) if is_judged else None, text
+
+    def _is_within(self, value: float) -> bool:
+        return value >= self.at_least if self.at_least is not None else value <= (self.at_most or 0.0)
 
 
 def load_drift_claims() -> list[DriftClaim]:
@@ -240,13 +258,26 @@ class Results:
         values = [_of_rules(result["rules"], measure, rule) for result in found]
         return None if None in values else float(np.mean([value for value in values if value is not None]))
 
+    def cost_difference(self, dataset: str, stream: str, measure: str, rule: str = "price") -> float | None:
+        """Return by how much the first cost of a ratio is above the second; None where it has no result."""
+        found = [_costs(result["rules"], measure, rule) for result in self.of(dataset, stream)]
+        pairs = [costs for costs in found if costs is not None]
+        return float(np.mean([cost - other for cost, other in pairs])) if pairs else None
+
+
+def _costs(rules: dict[str, dict[str, Any]], measure: str, rule: str) -> tuple[float, float] | None:
+    """Return the two costs whose ratio a measure is; None of other measures, and where none were measured."""
+    if measure not in ("cost_of_share", "cost_ratio") or "cost" not in rules[rule]:
+        return None
+    other = rules["share"]["cost"] if measure == "cost_of_share" else rules[rule]["best_cost"]
+    return float(rules[rule]["cost"]), float(other)
+
 
 def _of_rules(rules: dict[str, dict[str, Any]], measure: str, rule: str) -> float | None:
     """Return a figure of one trigger, or of one compared with another."""
     if measure == "share_of_always":
         return float(rules[rule]["area"] / rules["always"]["area"])
-    if measure == "cost_of_share":
-        cost = float(rules["share"]["cost"])
-        return float(rules[rule]["cost"]) / cost if cost > 0 else None
+    if costs := _costs(rules, measure, rule):
+        return costs[0] / costs[1] if min(costs) > 0 else None
     value = rules[rule].get(measure)
     return None if value is None else float(value)

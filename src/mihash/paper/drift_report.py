@@ -8,7 +8,7 @@ import numpy as np
 
 from ..state import replace_file
 from .drawing import new_figure
-from .drift_benchmark import WHOLE, DriftJob, Results, load_drift_claims
+from .drift_benchmark import NOT_TESTED, WHOLE, DriftJob, Results, load_drift_claims
 from .drift_run import PRICE, RECENT
 
 TITLES = {
@@ -124,7 +124,8 @@ def claims_table(results: Results) -> str:
     for claim in load_drift_claims():
         if claim.dataset in results.datasets:
             held, figures = claim.judge(results)
-            verdict = {True: "held", False: "**not held**", None: "not tested"}[held]
+            unknown = NOT_TESTED if figures == NOT_TESTED else "no ratio"
+            verdict = {True: "held", False: "**not held**", None: unknown}[held]
             lines.append(f"| {claim.statement} | {verdict} | {figures} |")
     return "\n".join(["| claim | | figures |", "| --- | --- | --- |", *lines]) if lines else ""
 
