@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from mihash.loop.arrivals import NEAR
+from mihash.neighbors import FRACTION
 from mihash.online import LEARNERS
 from mihash.service.client import Client
 
@@ -137,6 +139,7 @@ def test_charts_fill_while_examples_stream_in(visit: Any) -> None:
     assert re.match(r"\d+ updates? so far", _text(page, "#updates-lead"))
     assert "bits about who is a neighbour" in _text(page, "#distances-lead")
     assert "a rehash costs 20 queries" in _text(page, "#about")
+    assert _text(page, "#neighbors") == "Neighbours share a label."
     assert "turned by 90 degrees" in _text(page, "#note")
 
 
@@ -261,6 +264,21 @@ def test_the_page_knows_which_learners_never_move(visit: Any) -> None:
         list(LEARNERS),
     )
     assert told == [name for name, learner in LEARNERS.items() if not learner.learned_names]
+
+
+def test_the_page_says_who_is_a_neighbour(visit: Any) -> None:
+    told = _live(visit()).evaluate(
+        """async () => {
+      const { neighborhoods } = await import("/page/summary.js");
+      return [{trigger: {price: 20}}, {}].map((options) => neighborhoods({labels: false, options}));
+    }"""
+    )
+    assert NEAR == 0.01
+    assert FRACTION == 0.05
+    assert told[0]["trigger"] == "neighbours of a new row are the nearest 1 % of the sample"
+    pairs = "eighbours are the closest 5 % of pairs in the sample"
+    assert told[0]["here"].startswith(f"N{pairs}; for the trigger, those of a new row are the nearest 1 %")
+    assert told[1] == {"trigger": f"n{pairs}", "here": f"N{pairs}."}
 
 
 def test_marks_of_the_quality_chart_are_measurements(visit: Any) -> None:

@@ -7,7 +7,7 @@ import * as numbers from "./numbers.js";
 import * as quality from "./quality.js";
 import * as search from "./search.js";
 import * as shards from "./shards.js";
-import { isFixed, summary } from "./summary.js";
+import { isFixed, neighborhoods, summary } from "./summary.js";
 import * as updates from "./updates.js";
 
 const state = { stats: null, decisions: [], versions: [], migration: null, hindsight: null };
@@ -37,8 +37,8 @@ function about() {
   const price = stats.options?.trigger?.price;
   const theta = price != null ? `a rehash costs ${price} queries`
     : stats.theta == null ? "theta 2 % of the snapshot\u2019s quality" : `theta ${stats.theta} bits`;
-  const neighbors = stats.labels ? "neighbours share a label"
-    : price != null ? "neighbours are the nearest 1 % of the sample" : "neighbours are the closest 5 % of pairs";
+  const { trigger: neighbors, here } = neighborhoods(stats);
+  byId("neighbors").textContent = here;
   const learned = isFixed(stats) ? ["codes that are not learned, so there are no rehashes"]
     : [theta, `a check every ${stats.interval} examples`, neighbors];
   byId("about").textContent = [`${stats.n_bits} bits`, `learner ${stats.learner}`, stats.metric, ...learned].join(", ") + ".";

@@ -8,6 +8,15 @@ const FEW = 10; // checks before which hindsight says little
 // Whether the learner never moves, so that there is nothing to measure and nothing to rehash.
 export const isFixed = (stats) => ["lsh", "randomrotation"].includes(stats?.learner);
 
+// Who is a neighbour for the trigger, and among the distances of the sample: without labels a price has a rule of its own.
+export function neighborhoods(stats) {
+  if (stats.labels) return { trigger: "neighbours share a label", here: "Neighbours share a label." };
+  const pairs = "the closest 5 % of pairs in the sample";
+  if (stats.options?.trigger?.price == null) return { trigger: `neighbours are ${pairs}`, here: `Neighbours are ${pairs}.` };
+  const nearest = "the nearest 1 % of the sample";
+  return { trigger: `neighbours of a new row are ${nearest}`, here: `Neighbours are ${pairs}; for the trigger, those of a new row are ${nearest}.` };
+}
+
 // How much better the codes would be after a rehash, in per cent, by the last check; null where none was measured.
 export function promised(decisions) {
   const last = decisions.findLast((each) => measured(each.current) && measured(each.snapshot) && each.kind !== "alarm" && each.kind !== "price");
