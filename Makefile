@@ -38,6 +38,9 @@ test-all:  ## the tests on Python 3.11 to 3.14, as far as they are here, and on 
 portable: .venv/.installed-dev  ## the tests of the same bits, with the kernels of other processors
 	$(BIN)/python -m pytest -q -n 2 -m portable tests/test_portable.py
 
+hosts: .venv/.installed-dev  ## the tests of an index on three hosts, which this machine plays; they need root
+	$(BIN)/python -m pytest -q -m hosts tests/store/test_ray_hosts.py
+
 check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff, mypy, import-linter, other kernels
 	$(BIN)/ruff check src tests benchmarks soak
 	$(BIN)/ruff format --check src tests benchmarks soak
@@ -57,4 +60,4 @@ bench: .venv/.installed-dev  ## speed as ratios against peers and floors, measur
 clean:  ## remove the environment and every cache
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis site
 
-.PHONY: help demo serve test test-adapters test-all portable check docs bench clean
+.PHONY: help demo serve test test-adapters test-all portable hosts check docs bench clean

@@ -32,6 +32,7 @@ NEEDS = {
     "src/mihash/io/export/faiss_index.py": "faiss",
     "src/mihash/paper/training.py": "torch",
     "tests/store/cluster": "ray",
+    "tests/store/test_ray_hosts.py": "ray",
     "tests/deep": "torch",
     "tests/paper/test_training.py": "torch",
     "tests/test_site.py": "torch",
