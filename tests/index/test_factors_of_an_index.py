@@ -44,7 +44,9 @@ def test_codes_are_ranked_by_the_estimate_and_come_back_as_they_were(tmp_path):
         after = again.search(Q, 20, rescore=0)
         assert after.keys.tolist() == before.keys.tolist()
         assert after.distances.tolist() == before.distances.tolist()
-        with pytest.raises(InvalidInput, match="created with another value"):
+        with pytest.raises(
+            InvalidInput, match="created with factors=None, and its codes have the two bytes; got factors=False"
+        ):
             mihash.OnlineIndex.open_or_create(tmp_path / "index", read_only=True, factors=False)
 
 
@@ -65,6 +67,32 @@ def test_codes_learned_from_labels_have_none_unless_asked_for(tmp_path):
             index.wait()
             assert index._table.edition.has_factors == expected
             index.verify()
+
+
+def test_an_existing_index_is_opened_with_what_it_has(tmp_path):
+    """By default codes have the two bytes unless there are labels: to ask for what there is, is no error."""
+    with mihash.open(tmp_path / "plain", n_bits=16) as index:
+        index.add(X)
+    with mihash.open(tmp_path / "labelled", n_bits=16) as index:
+        index.add(X, np.arange(900) % 5)
+    for name, has in (("plain", True), ("labelled", False)):
+        mihash.open(tmp_path / name, factors=has).close()
+        with pytest.raises(
+            InvalidInput, match=f"created with factors=None.*got factors={not has}. Leave `factors` out"
+        ):
+            mihash.open(tmp_path / name, factors=not has)
+        with pytest.raises(InvalidInput, match="must be True, False or None"):
+            mihash.open(tmp_path / name, factors="yes")
+
+
+@pytest.mark.parametrize("factors", [True, False])
+def test_an_index_without_rows_takes_them_over(tmp_path, factors):
+    mihash.open(tmp_path / "index").close()
+    with mihash.open(tmp_path / "index", factors=factors) as index:
+        index.add(X, np.arange(900) % 5)
+        assert index._table.edition.has_factors == factors
+    with pytest.raises(InvalidInput, match=f"created with factors={factors}"):
+        mihash.open(tmp_path / "index", factors=not factors)
 
 
 def test_they_are_used_where_they_find_more(tmp_path):

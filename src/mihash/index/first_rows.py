@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+from ..errors import InvalidInput
 from ..online import MomentHash, RandomRotation
 from ..store.change import Change
-from ..store.sqlite.settings import write_settings
+from ..store.sqlite.settings import UNLESS_LABELLED, with_factors, write_settings
 from ..store.table import Table
 from .options import MOST_BITS, N_BITS, Options
 
@@ -73,6 +74,27 @@ def settled(table: Table, options: Options, n_bits: Any, learner: Any, trigger: 
     is_open = n_bits is None and isinstance(learner, str | None)
     _store(table, options=chosen.to_text(), choose_bits=int(is_open), choose_learner=0)
     return chosen
+
+
+def settle_factors(table: Table, factors: bool | None, read_only: bool) -> None:
+    """Check that an index has the two bytes with each code, or has not, as given; one without rows takes it over.
+
+    By default an index has them unless its rows have labels: then what it has is compared.
+    """
+    if factors is None:
+        return
+    if not isinstance(factors, bool):
+        raise InvalidInput(f"`factors` must be True, False or None; got {factors!r:.80}.")
+    settings = {name: table.setting(name) for name in ("factors", "labels")}
+    by_default, has = settings["factors"] == UNLESS_LABELLED, with_factors(settings)
+    if by_default and table.last < 0 and not read_only:
+        _store(table, factors=int(factors), choose_learner=0)  # as `create` does
+    elif factors != has:
+        stored, verb = None if by_default else bool(settings["factors"]), "have" if has else "do not have"
+        raise InvalidInput(
+            f"This index was created with factors={stored}, and its codes {verb} the two bytes; got "
+            f"factors={factors}. Leave `factors` out, or create another index."
+        )
 
 
 def _store(table: Table, **settings: Any) -> None:

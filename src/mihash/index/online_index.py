@@ -29,7 +29,7 @@ from ..store.sqlite.versions import Version, now
 from ..store.window import Window
 from ..trigger import PriceUpdate, Trigger
 from .control import STORED
-from .first_rows import settled
+from .first_rows import settle_factors, settled
 from .history import History
 from .index_items import IndexItems
 from .index_search import IndexSearch
@@ -179,8 +179,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         try:
             if keep is not None and Window.of(keep) != index._table.window:
                 raise InvalidInput("This index keeps other items. Open it without `keep`, then call `set_window`.")
-            if factors is not None and int(factors) != (index._table.setting("factors") or 0):
-                raise InvalidInput("This index was created with another value of `factors`. Leave it out.")
+            settle_factors(index._table, factors, read_only)
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             if not read_only and not isinstance(mapping, HashMapping):
