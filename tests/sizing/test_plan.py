@@ -6,7 +6,7 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput
 from mihash.index.options import Options, default_trigger
-from mihash.sizing import calibration, learning_costs
+from mihash.sizing import calibration, learning_costs, search_costs
 from mihash.sizing.calibration import Calibration, calibrate
 from mihash.sizing.plan import plan
 
@@ -83,8 +83,31 @@ def test_a_learner_that_never_moves_is_not_rehashed_for():
 
 def test_looking_up_vectors_and_replacing_rows_have_their_cost():
     costs = plan(replace(MACHINE, lookup_s=2e-5, upsert_s=3e-4), 10**6)
+    assert costs.candidates == 100
     assert costs.rescored_query_s == pytest.approx(costs.query_s + 2e-3)
+    assert costs.queries_per_s == pytest.approx(1 / costs.rescored_query_s)
     assert costs.upsert_s == pytest.approx(3e-4 + MACHINE.learn_s)
+
+
+def test_more_vectors_are_looked_up_among_more_rows_within_the_limits_of_a_search():
+    machine = replace(MACHINE, lookup_s=1e-5, n_searched=10_000, candidates=150, candidates_growth=0.5)
+    assert plan(machine, 5000).candidates == 150
+    assert plan(machine, 40_000).candidates == pytest.approx(300)
+    assert plan(machine, 400_000, nodes=10).candidates == pytest.approx(300)
+    assert plan(replace(machine, candidates_growth=2.0), 100_000).candidates == 2000
+    assert plan(replace(machine, candidates_growth=2.0), 10**6).candidates == 20_000
+
+
+def test_a_search_of_the_sample_tells_what_it_looks_up(tmp_path):
+    X, y = (each[:2000] for each in calibration._made_up(32))
+    learned = learning_costs.learning_costs(X, None, Options(n_bits=16))
+    short = search_costs.search_costs(tmp_path / "short", X, None, learned.mapping, "float32")
+    assert short.candidates > 100
+    assert short.growth > 0
+    assert short.n_ranked in (1000, 4000)
+    assert short.query_s > 0
+    labelled = search_costs.search_costs(tmp_path / "labelled", X, y, learned.mapping, "float32")
+    assert (labelled.candidates, labelled.growth, labelled.n_ranked) == (100, 0.0, 1000)
 
 
 def test_the_first_rows_take_longer_than_late_ones():
@@ -130,7 +153,7 @@ def test_a_calibration_measures_an_index_on_this_machine(tmp_path):
     X = np.random.default_rng(0).standard_normal((1500, 512)).astype(np.float32)
     told = []
     machine = calibrate(512, 16, learner="lsh", sample=X, progress=told.append)
-    assert told == ["learning", "scanning", "storing and rehashing", "opening"]
+    assert told == ["learning", "searching", "storing and rehashing", "opening"]
     assert (machine.n_learned, machine.updates, machine.n_features, machine.n_bits) == (1500, 2, 512, 16)
     assert (machine.interval, machine.labelled) == (100, False)
     assert 4 * 512 < machine.disk_bytes < 1.3 * 4 * 512

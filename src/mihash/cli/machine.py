@@ -324,8 +324,8 @@ def _cost_rows(costs: "Plan", cores: int) -> list[tuple[str, str]]:
         ("time spent rehashing, with the trigger", _time(costs.rehashing_s)),
         ("time spent rehashing, at a fixed rate", f"{_time(costs.rehashing_fixed_s)} ({saved:,.0f}x)"),
         ("a query, by codes alone", _time(costs.query_s)),
-        ("a query that looks up 100 vectors", _time(costs.rescored_query_s)),
+        (f"a query that looks up {costs.candidates:,.0f} vectors, the default", _time(costs.rescored_query_s)),
+        (f"such queries per second on {cores} core{'s' * (cores > 1)}", f"{costs.queries_per_s:,.0f}"),
         ("an upsert of one row", _time(costs.upsert_s)),
-        (f"queries per second on {cores} core{'s' * (cores > 1)}", f"{costs.queries_per_s:,.0f}"),
         ("sent to each node by a rehash", size(costs.broadcast_bytes)),
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, log
@@ -22,9 +21,10 @@ from .. import validation
 from ..errors import InvalidInput
 from ..index.options import Options, default_trigger
 from ..online import learner_class
-from ..search import as_columns, nearest, reach
+from ..search import as_columns, nearest
 from .learning_costs import FEWEST, learning_costs
-from .storing_costs import QUERIES, ROUNDS, storing_costs
+from .search_costs import QUERIES, best, search_costs
+from .storing_costs import storing_costs
 
 DTYPES = ("float32", "float16")
 
@@ -33,7 +33,6 @@ _LEARNED_FLOATS = 1 << 24
 _FALLING = 4  # times the examples that were learned from: a stream that is longer is learned from no more rarely
 _LABEL_BYTES = 8
 _SCANNED_BYTES = 16_000_000  # more than a core's own cache holds, as with any large index
-_K = 10
 
 _OPEN = """
 import sys
@@ -80,6 +79,9 @@ class Calibration:
         take ``learn_s``.
     moves
         Whether the learner learns anything; one that does not is never rehashed for.
+    n_searched, candidates, candidates_growth
+        In an index of so many rows, how many vectors a search without options looks up; in one of n times the rows
+        it is n ** ``candidates_growth`` times as many.
     """
 
     n_features: int
@@ -103,6 +105,9 @@ class Calibration:
     learn_first_s: float | None = None
     learn_falling_s: float = 0.0
     moves: bool = True
+    n_searched: int = 1
+    candidates: int = 100
+    candidates_growth: float = 0.0
 
     def learning_s(self, rows: int) -> float:
         """Return the seconds to learn from so many examples.
@@ -172,20 +177,21 @@ def calibrate(
     X, y = _examples(n_features, options, sample, labels)
     progress("learning")
     learned = learning_costs(X, y, replace(options, trigger=default_trigger(min(interval, len(X) // 4))))
-    progress("scanning")
-    scan_s = _scanning(n_bits, reach(_K, with_factors=y is None))
     with tempfile.TemporaryDirectory() as folder:
+        progress("searching")
+        searched = search_costs(Path(folder) / "searched", X, y, learned.mapping, dtype)
+        scan_s = _scanning(n_bits, searched.n_ranked)
         progress("storing and rehashing")
         path = Path(folder) / "index"
-        stored = storing_costs(path, X, n_bits, dtype, scan_s, y is not None)
+        stored = storing_costs(path, X, n_bits, dtype, y is not None)
         progress("opening")
         base_bytes = _base(path)
     disk_bytes = max(stored.disk_bytes - (_LABEL_BYTES if y is None else 0), 0.0)
     return Calibration(
-        n_features, n_bits, dtype, learned.late_s, stored.store_s, stored.rehash_s, scan_s, stored.query_s,
+        n_features, n_bits, dtype, learned.late_s, stored.store_s, stored.rehash_s, scan_s, searched.query_s,
         disk_bytes, stored.disk_base_bytes, base_bytes, learned.n, learned.updates, learned.updates_doubling,
-        interval, y is not None, stored.lookup_s, stored.upsert_s, learned.seconds, learned.falling_s,
-        not options.make_learner().is_fixed,
+        interval, y is not None, searched.lookup_s, stored.upsert_s, learned.seconds, learned.falling_s,
+        not options.make_learner().is_fixed, len(X), searched.candidates, searched.growth,
     )  # fmt: skip
 
 
@@ -233,11 +239,4 @@ def _scanning(n_bits: int, k: int) -> float:
     n = _SCANNED_BYTES // max(n_bytes, 4)
     codes = np.random.default_rng(0).integers(0, 256, (n, n_bytes), dtype=np.uint8)
     columns = as_columns(codes)
-    nearest(columns[:1], columns, k)
-    times = []
-    for _ in range(ROUNDS):
-        begin = time.process_time()
-        for i in range(QUERIES):
-            nearest(columns[i : i + 1], columns, k)
-        times.append(time.process_time() - begin)
-    return min(times) / (QUERIES * n)
+    return best(lambda: [nearest(columns[i : i + 1], columns, k) for i in range(QUERIES)]) / n

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from .. import validation
+from ..store.recall_target import most_candidates
 from .calibration import Calibration
 
 _AT_LEAST = 0.5  # rehashes in a doubling of the stream, where the sample had none in its last half
-_LOOKED_UP = 100
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,14 @@ class Plan:
         Time spent on that while the table grows to its size.
     query_s
         How long one query takes with a scan, by codes alone.
-    rescored_query_s
-        The same, with 100 candidates looked up among the vectors; a search looks up as many as its recall needs.
+    candidates, rescored_query_s
+        How many vectors a search without options looks up, as many as it measures to reach its recall; and how
+        long one such query takes.
     upsert_s
         How long it takes to replace one row of the full index and to learn from it, where many are replaced in a
         call.
     queries_per_s
-        How many queries a second the cores of a node answer; every query goes to all nodes.
+        How many searches without options a second the cores of a node answer; every query goes to all nodes.
     broadcast_bytes
         What a rehash sends to each node: the mapping.
     """
@@ -66,6 +67,7 @@ class Plan:
     rehashing_s: float
     rehashing_fixed_s: float
     query_s: float
+    candidates: float
     rescored_query_s: float
     upsert_s: float
     queries_per_s: float
@@ -126,6 +128,8 @@ def plan(
     early = min(machine.updates, updates) * min(rows, machine.n_learned) / 2
     encoded = early + 1.5 * later * max(rows - machine.n_learned, 0)
     query_s = machine.query_s + share * machine.scan_s
+    candidates = _candidates(machine, share)
+    rescored_query_s = query_s + candidates * machine.lookup_s
     return Plan(
         rows_per_node=share,
         disk_bytes=machine.disk_base_bytes + share * machine.disk_bytes,
@@ -140,8 +144,15 @@ def plan(
         rehashing_s=min(encoded / rows, updates) * rehash_s,
         rehashing_fixed_s=updates_fixed / 2 * rehash_s,
         query_s=query_s,
-        rescored_query_s=query_s + _LOOKED_UP * machine.lookup_s,
+        candidates=candidates,
+        rescored_query_s=rescored_query_s,
         upsert_s=machine.upsert_s + machine.learning_late_s(rows),
-        queries_per_s=cores / query_s,
+        queries_per_s=cores / rescored_query_s,
         broadcast_bytes=4 * machine.n_features * machine.n_bits,
     )
+
+
+def _candidates(machine: Calibration, rows: int) -> float:
+    """Return how many vectors a search without options looks up, within the limits that it has."""
+    times = max(rows / machine.n_searched, 1.0) ** machine.candidates_growth
+    return float(max(machine.candidates, min(machine.candidates * times, most_candidates(rows))))

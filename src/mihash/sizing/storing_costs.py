@@ -1,4 +1,4 @@
-"""What storing, rehashing, searching and replacing take on this machine apart from learning, by a small index."""
+"""What storing, rehashing and replacing take on this machine apart from learning, by a small index."""
 
 import time
 from dataclasses import dataclass
@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 from ..index.online_index import OnlineIndex
 from ..trigger import FixedRate
 
-QUERIES, ROUNDS = 64, 3
-"""Queries in a round, and rounds of which the best counts."""
-
 _FLOATS = 24_000_000  # numbers in the index
 _CHUNK = 4096
 _SITTINGS = 5
-_LOOKED_UP = 100
 _UPSERTED, _UPSERTS = 500, 5
 
 
@@ -26,16 +22,12 @@ class Stored:
 
     store_s: float
     rehash_s: float
-    query_s: float
-    lookup_s: float
     upsert_s: float
     disk_bytes: float
     disk_base_bytes: float
 
 
-def storing_costs(
-    path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, scan_s: float, labelled: bool
-) -> Stored:
+def storing_costs(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, labelled: bool) -> Stored:
     """Fill an index that learns nothing and rehash it.
 
     Its rows have labels, which spare the sample a search for neighbours: that is a part of learning. For an index
@@ -57,17 +49,12 @@ def storing_costs(
         store_s = _fill(index, chunk, n_chunks)
         rehash_s = _rehash(index)
         n = len(index)
-        query_s = _query(index, X, rescore=0)
-        lookup_s = max(_query(index, X, rescore=_LOOKED_UP) - query_s, 0.0) / _LOOKED_UP
-        query_s -= n * scan_s
         n_replaced = min(_UPSERTED, len(chunk) // _UPSERTS)
         upserts = [_upsert(index, chunk[:n_replaced], call * n_replaced) for call in range(_UPSERTS)]
     per_row = max(_on_disk(path) - before, 0) / (n_chunks * len(chunk) + _UPSERTS * n_replaced)
     return Stored(
         store_s=store_s,
         rehash_s=rehash_s / n,
-        query_s=max(query_s, 0.0),
-        lookup_s=lookup_s,
         upsert_s=sum(upserts[1:]) / len(upserts[1:]),  # the first one also compiles
         disk_bytes=per_row,
         disk_base_bytes=max(before - _SITTINGS * len(chunk) * per_row, 0.0),
@@ -80,19 +67,6 @@ def _upsert(index: OnlineIndex, rows: NDArray[np.float32], first: int) -> float:
     begin = time.process_time()
     index.upsert(rows, keys, keys % 2)
     return (time.process_time() - begin) / len(rows)
-
-
-def _query(index: OnlineIndex, X: NDArray[np.float32], rescore: int) -> float:
-    """Return the seconds of one query, the best of some rounds."""
-    index.search(X[:1], rescore=rescore)
-    index._table.target.wait()  # for what is measured in the background
-    times = []
-    for _ in range(ROUNDS):
-        begin = time.process_time()
-        for i in range(QUERIES):
-            index.search(X[i : i + 1], rescore=rescore)
-        times.append((time.process_time() - begin) / QUERIES)
-    return min(times)
 
 
 def _fill(index: OnlineIndex, chunk: NDArray[np.float32], n_chunks: int) -> float:

@@ -129,8 +129,7 @@ class RecallTarget:
         if edition is None or edition.n_items <= few or labelled:
             return Choice(few, None)
         name = (wide, RECALL if recall is None else recall, margins is not False)
-        share = _MOST if recall is None else _MOST_ASKED
-        most = max(few, min(edition.n_items, _CHEAP), edition.n_items // share)
+        most = max(few, most_candidates(edition.n_items, _MOST if recall is None else _MOST_ASKED))
         self._read()
         if (found := self._fresh_choice(name, edition)) is not None:
             return found
@@ -326,6 +325,17 @@ def _reaches(first: int, last: int) -> Iterator[int]:
         yield first
         first *= _WIDER
     yield last
+
+
+def most_candidates(n_items: int, share: int = _MOST) -> int:
+    """Return how many of so many items are looked up at most.
+
+    Examples
+    --------
+    >>> most_candidates(1000), most_candidates(300_000)
+    (1000, 6000)
+    """
+    return max(min(n_items, _CHEAP), n_items // share)
 
 
 def _is_like(n_then: int, n: int) -> bool:
