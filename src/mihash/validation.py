@@ -30,9 +30,9 @@ def integer(name: str, value: Any, minimum: int, maximum: int | None = None) -> 
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `n_bits` must be a whole number of at least 1; got 0.
     """
-    rule = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    whole = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if not whole or int(value) < minimum or (maximum is not None and int(value) > maximum):
+        rule = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
         raise InvalidInput(f"`{name}` must be a whole number of {rule}; got {value!r}.")
     return int(value)
 
@@ -108,8 +108,11 @@ def features(
     if raw.shape[1] == 0 or (raw.shape[0] == 0 and not allow_empty):
         raise InvalidInput(f"`{name}` must not be empty; got shape {raw.shape}.")
     width(name, raw, n_features)
-    with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: raises below
-        matrix = np.ascontiguousarray(raw, dtype=np.float32)
+    if raw.dtype == np.float32:
+        matrix: NDArray[np.float32] = np.ascontiguousarray(raw)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: raises below
+            matrix = np.ascontiguousarray(raw, dtype=np.float32)
     if check:
         finite(name, matrix)
     return matrix

@@ -9,6 +9,9 @@ mean square length of 1, so nearly all items are inside; others get the nearest 
 is divided by sqrt(b / d) before.
 """
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -92,16 +95,22 @@ def estimates(
     array([[-3., -1.]], dtype=float32)
     """
     n_bits = margins.shape[1]
-    excess = _excess(n_bits, n_features)
     wide = margins.astype(np.float64)
     sizes = np.add.accumulate(wide, axis=1)[:, -1:]  # in the order of the bits
     norms = np.sqrt(np.add.accumulate(wide * wide, axis=1)[:, -1:])
     out = np.empty(sums.shape, dtype=np.float32)
+    roots, lengths, squares, times = _scales(n_bits, n_features, products_only)
+    _estimates(sums, rows, factors, sizes[:, 0], norms[:, 0], roots, lengths, squares, times, out)
+    return out
+
+
+@lru_cache(16)
+def _scales(n_bits: int, n_features: int, products_only: bool) -> tuple[Any, Any, Any, float]:
+    """Return what the bytes stand for, as `_estimates` takes it: |y|, f, |y|^2 or 0, and how often f counts."""
+    excess = _excess(n_bits, n_features)
     lengths, squares = (excess / n_bits) ** 0.5 * LENGTHS, excess * SQUARES
     own, times = (0.0, 1.0) if products_only else (1.0, 2.0)
-    bounds = norms[:, 0], np.sqrt(squares)
-    _estimates(sums, rows, factors, sizes[:, 0], *bounds, lengths, own * squares, times, out)
-    return out
+    return np.sqrt(squares), lengths, own * squares, times
 
 
 @jit

@@ -18,7 +18,7 @@ from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_
 from .lanes import LANES, below, distance, lowest
 from .parallel import TILE, in_threads, tiles
 
-_FEW = 16  # a share of the codes below which a threshold soon passes over most of them
+_FEW = 12  # a share of the codes below which a threshold soon passes over most of them
 _BLOCK_BYTES = 16_384
 _SPARSE = 6  # up to this many codes of 64 are faster one by one
 _SLACK = 1024

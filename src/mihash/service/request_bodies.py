@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import Request
 from numpy.typing import NDArray
+from starlette.requests import ClientDisconnect
 
 from .. import validation
 from .limits import Limits
@@ -68,7 +69,12 @@ class BodyReceiver:
         try:
             try:
                 async with asyncio.timeout(limits.body_s):
-                    async for part in request.stream():
+                    more = True
+                    while more:
+                        received = await request.receive()
+                        if received["type"] == "http.disconnect":
+                            raise ClientDisconnect
+                        part, more = received.get("body", b""), received.get("more_body", False)
                         n_bytes += len(part)
                         self.n_bytes += len(part)
                         if n_bytes > most:
