@@ -23,25 +23,24 @@ FEWEST_ITEMS = 20_000
 
 _MOST_FIELDS = 16  # each is written with every item
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_EITHER = "iif(json_type(item.metadata, ?1) IS NULL, ?2, ?1)"
+_EITHER = "iif(json_type(item.metadata, :path) IS NULL, :other, :path)"
 _PLAIN = (
     "CASE WHEN type IN ('integer', 'real') THEN 'number' ELSE type END, "
     "CASE WHEN type IN ('integer', 'real', 'text') THEN value ELSE '' END, id"
 )
-# ?1 and ?2 are the paths, ?3 is the number of the field
 _SCALARS = (
-    f"SELECT ?3, 0, {_PLAIN} FROM (SELECT json_type(item.metadata, {{path}}) AS type, "
+    f"SELECT :number, 0, {_PLAIN} FROM (SELECT json_type(item.metadata, {{path}}) AS type, "
     "json_extract(item.metadata, {path}) AS value, item.id FROM {source}) WHERE type IS NOT NULL"
 )
 _ELEMENTS = (
-    f"SELECT DISTINCT ?3, 1, {_PLAIN} FROM (SELECT each.type, each.atom AS value, item.id "
+    f"SELECT DISTINCT :number, 1, {_PLAIN} FROM (SELECT each.type, each.atom AS value, item.id "
     "FROM {source}, json_each(item.metadata, {path}) AS each "
     "WHERE json_type(item.metadata, {path}) = 'array' AND each.type NOT IN ('array', 'object'))"
 )
 _ENTRIES = f"{_SCALARS} UNION ALL {_ELEMENTS}"
-_SOME = "json_each(?4) AS wanted CROSS JOIN item ON item.id = wanted.value"  # ?4 are the ids as JSON
+_SOME = "json_each(:ids) AS wanted CROSS JOIN item ON item.id = wanted.value"
 _LISTS = (
-    "(SELECT id FROM field WHERE number = ?3 AND element = 0 AND type = 'array') AS wanted "
+    "(SELECT id FROM field WHERE number = :number AND element = 0 AND type = 'array') AS wanted "
     "CROSS JOIN item ON item.id = wanted.id"
 )
 _COLUMNS = "number, element, type, value, id"
@@ -73,20 +72,20 @@ def index_field(connection: sqlite3.Connection, name: str) -> None:
     connection.execute("INSERT INTO filtered VALUES (?, ?, ?)", (number, name, value_check(number, name)))
     for template, source in ((_SCALARS, "item"), (_ELEMENTS, _LISTS)):  # most fields have no lists
         entries = f"{_sql(template, name, source)} ORDER BY 2, 3, 4, 5"
-        connection.execute(f"INSERT INTO field ({_COLUMNS}) {entries}", (*_paths(name), number))
+        connection.execute(f"INSERT INTO field ({_COLUMNS}) {entries}", _values(name, number))
 
 
 def enter(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Store the entries of items that were stored or described, inside their transaction."""
     for name, number in filtered_fields(connection).items():
         query = f"INSERT INTO field ({_COLUMNS}) {_sql(_ENTRIES, name, _SOME)}"
-        connection.execute(query, (*_paths(name), number, json.dumps(list(ids))))
+        connection.execute(query, _values(name, number) | {"ids": json.dumps(list(ids))})
 
 
 def leave(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Remove the entries of items that are about to be removed or described, inside their transaction."""
     for name, number in filtered_fields(connection).items():
-        values = (*_paths(name), number, json.dumps(list(ids)))
+        values = _values(name, number) | {"ids": json.dumps(list(ids))}
         entries = connection.execute(_sql(_ENTRIES, name, _SOME), values).fetchall()
         query = "DELETE FROM field WHERE number = ? AND element = ? AND type = ? AND value = ? AND id = ?"
         connection.executemany(query, entries)
@@ -127,9 +126,9 @@ def check_fields(connection: sqlite3.Connection) -> list[str]:
     """Return what is wrong with the indexes, compared with the metadata."""
     problems = []
     for name, number in filtered_fields(connection).items():
-        values = (*_paths(name), number)
+        values = _values(name, number)
         wanted = _sql(_ENTRIES, name, "item")
-        stored = f"SELECT {_COLUMNS} FROM field WHERE number = ?3 AND ?1 = ?1 AND ?2 = ?2"
+        stored = f"SELECT {_COLUMNS} FROM field WHERE number = :number"
         for one, other in ((wanted, stored), (stored, wanted)):
             differing = f"SELECT 1 FROM (SELECT * FROM ({one}) EXCEPT SELECT * FROM ({other})) LIMIT 1"
             if connection.execute(differing, values).fetchone():
@@ -149,8 +148,13 @@ def has_field(connection: sqlite3.Connection, name: str) -> bool:
 
 def _sql(template: str, name: str, source: str) -> str:
     """Return SQL that reads the entries of a field; most names have one path, which is read in half the time."""
+    return template.format(path=":path" if len(set(_paths(name))) == 1 else _EITHER, source=source)
+
+
+def _values(name: str, number: int) -> dict[str, Any]:
+    """Return the values of the placeholders in that SQL, for a field with its number."""
     path, other = _paths(name)
-    return template.format(path="?1" if path == other else _EITHER, source=source)
+    return {"path": path, "other": other, "number": number}
 
 
 def _paths(name: str) -> tuple[str, str]:

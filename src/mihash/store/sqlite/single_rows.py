@@ -5,7 +5,6 @@ from there. That may be out of date, as segments are merged and purged: a row th
 looked up by SQLite, and checked again.
 """
 
-import json
 import sqlite3
 from typing import Any
 
@@ -21,8 +20,9 @@ from .segment_pages import SegmentPages
 _SMALL = 128 << 10  # bytes of a segment that SQLite may load as a whole for one row
 _PLACE_BITS = 12  # of a row's place in its segment, behind where that begins
 _PART = (
-    "iif(ids IS NULL AND length(vectors) <= ?2, substr(vectors, {place} * ?3 + 1, ?3), NULL), "
-    "iif(ids IS NULL, substr(checks, {place} * 8 + 1, 8), NULL) FROM json_each(?1) AS each LEFT JOIN segment ON "
+    "iif(ids IS NULL AND length(vectors) <= :small, substr(vectors, {place} * :stride + 1, :stride), NULL), "
+    "iif(ids IS NULL, substr(checks, {place} * 8 + 1, 8), NULL) FROM json_each(:numbers) AS each "
+    "LEFT JOIN segment ON "
 )
 _AT_PLACES = (
     "SELECT segment.first, "
@@ -112,15 +112,14 @@ class SingleRows:
         places = wanted - begins
         if len(firsts) and places.min() >= 0 and places.max() >> _PLACE_BITS == 0:
             numbers = (begins << _PLACE_BITS) | places
-            found: list[Row] = connection.execute(_AT_PLACES, (str(numbers.tolist()), _SMALL, stride)).fetchall()
+            found = _asked(connection, _AT_PLACES, numbers, stride)
         else:
             found = [(None, None, None)] * len(wanted)
         missing = [place for place, (_, vector, check) in enumerate(found) if not _is_whole(vector, check, stride)]
         if missing:
             if any(found[place][0] is None for place in missing):
                 self._firsts, self._pages = _NOWHERE, None  # segments were merged or purged since
-            text = json.dumps(wanted[missing].tolist())
-            again: list[Row] = connection.execute(_BY_NUMBER, (text, _SMALL, stride)).fetchall()
+            again = _asked(connection, _BY_NUMBER, wanted[missing], stride)
             for place, row in zip(missing, again, strict=True):
                 found[place] = row
                 if not _is_whole(row[1], row[2], stride):
@@ -161,6 +160,11 @@ class SingleRows:
             if len(blob) != len(ids) * stride or len(seals) != 8 * len(ids):
                 raise CorruptStore(damaged(first))
             return _read(blob, place, stride), _read(seals, place, 8)
+
+
+def _asked(connection: sqlite3.Connection, query: str, numbers: NDArray[np.int64], stride: int) -> list[Row]:
+    values = {"numbers": str(numbers.tolist()), "small": _SMALL, "stride": stride}
+    return connection.execute(query, values).fetchall()
 
 
 def _is_whole(vector: bytes | None, check: bytes | None, stride: int) -> bool:
