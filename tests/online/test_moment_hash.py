@@ -12,7 +12,7 @@ from mihash.online.information_step import information_step
 from mihash.online.moment_basis import Basis, dimension, factor, principal_directions, scale_of, solve
 from mihash.online.moments import Moments, indicators
 from mihash.online.past_examples import KeptExamples
-from mihash.online.planes import Planes
+from mihash.online.planes import Planes, half_orthonormal
 from mihash.online.step_rows import StepRows, from_past, from_sample
 from mihash.ranking import mean_average_precision
 
@@ -279,6 +279,36 @@ def test_without_labels_it_is_better_than_hyperplanes_at_the_true_neighbours():
         found = np.argsort(mihash.hamming(mapping.encode(X[:100]), mapping.encode(X[100:])), axis=1)[:, :50]
         recall[name] = np.mean([np.isin(a, b).mean() for a, b in zip(nearest, found, strict=True)])
     assert recall["learned"] > recall["hyperplanes"] + 0.05, recall
+
+
+@pytest.mark.parametrize(("d", "b"), [(9, 4), (6, 6), (4, 9)])
+def test_half_orthonormal_hyperplanes_have_the_roots_of_the_singular_values(d, b):
+    W = np.random.default_rng(30).standard_normal((d, b)) * np.arange(1, b + 1)
+    W[:, 2] += 2 * W[:, 1]
+    found = half_orthonormal(W.astype(np.float32))
+    assert np.allclose(found, oracles.half_orthonormal(W), atol=1e-5 * np.abs(W).max())
+    assert np.array_equal(half_orthonormal(np.zeros((d, b), dtype=np.float32)), np.zeros((d, b)))
+    orthogonal = np.linalg.qr(W[:, : min(d, b)])[0].astype(np.float32) * 3
+    assert np.allclose(half_orthonormal(orthogonal), orthogonal, atol=1e-5)
+    W[:, 2], W[:, 3] = W[:, 1], 0  # the same hyperplane twice, and none
+    found = half_orthonormal(W.astype(np.float32))
+    assert np.allclose(found[:, 2], found[:, 1], rtol=1e-3)
+    assert not found[:, 3].any()
+
+
+@pytest.mark.parametrize("n_bits", [8, 40])
+def test_without_labels_half_orthonormal_hyperplanes_are_handed_out(n_bits):
+    X, y = clusters(600, d=12, seed=32)
+    for labels in (None, y):
+        learner = MomentHash(n_bits)
+        mapping = learned(learner, X, labels, 200)
+        W = learner._planes.mean_weights(learner._basis)
+        expected = oracles.half_orthonormal(W) if labels is None else W
+        assert np.allclose(mapping.weights, expected, atol=1e-4 * np.abs(W).max())
+        assert learner.mapping is learner.copy().mapping  # made once, until it learns again
+        again = MomentHash(n_bits)
+        again.restore(learner.state())
+        assert again.mapping == mapping
 
 
 @pytest.mark.parametrize(
