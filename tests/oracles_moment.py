@@ -76,14 +76,15 @@ def information(P, near, steep, n_bins, smoothing=0.0, ratios=None):
     return found
 
 
-def half_orthonormal(W):
-    """Return U S^(1/2) V' of W = U S V' with unit columns, each column as long as it was."""
+def turned_apart(W):
+    """Return U S^a V' of W = U S V' with unit columns, each column as long as it was; a by the number of bits."""
+    power = min(1, max(0.5, 1.5 - W.shape[1] / 64))
     sizes = [float(np.sqrt(sum(value**2 for value in column))) for column in W.T.astype(float)]
     columns = np.stack(
         [column / (size or 1) for column, size in zip(W.T.astype(float), sizes, strict=True)], axis=1
     )
     left, values, right = np.linalg.svd(columns, full_matrices=False)
-    found = sum(np.sqrt(value) * np.outer(u, v) for u, value, v in zip(left.T, values, right, strict=True))
+    found = sum(value**power * np.outer(u, v) for u, value, v in zip(left.T, values, right, strict=True))
     for j, size in enumerate(sizes):
         length = float(np.sqrt((found[:, j] ** 2).sum()))
         found[:, j] *= size / (length or 1)

@@ -12,7 +12,7 @@ from mihash.online.information_step import information_step
 from mihash.online.moment_basis import Basis, dimension, factor, principal_directions, scale_of, solve
 from mihash.online.moments import Moments, indicators
 from mihash.online.past_examples import KeptExamples
-from mihash.online.planes import Planes, half_orthonormal
+from mihash.online.planes import Planes, turned_apart
 from mihash.online.step_rows import StepRows, from_past, from_sample
 from mihash.ranking import mean_average_precision
 
@@ -281,29 +281,29 @@ def test_without_labels_it_is_better_than_hyperplanes_at_the_true_neighbours():
     assert recall["learned"] > recall["hyperplanes"] + 0.05, recall
 
 
-@pytest.mark.parametrize(("d", "b"), [(9, 4), (6, 6), (4, 9)])
-def test_half_orthonormal_hyperplanes_have_the_roots_of_the_singular_values(d, b):
+@pytest.mark.parametrize(("d", "b"), [(90, 64), (60, 48), (12, 70)])
+def test_hyperplanes_that_are_turned_apart_have_powers_of_the_singular_values(d, b):
     W = np.random.default_rng(30).standard_normal((d, b)) * np.arange(1, b + 1)
     W[:, 2] += 2 * W[:, 1]
-    found = half_orthonormal(W.astype(np.float32))
-    assert np.allclose(found, oracles.half_orthonormal(W), atol=1e-5 * np.abs(W).max())
-    assert np.array_equal(half_orthonormal(np.zeros((d, b), dtype=np.float32)), np.zeros((d, b)))
+    found = turned_apart(W.astype(np.float32))
+    assert np.allclose(found, oracles.turned_apart(W), atol=1e-5 * np.abs(W).max())
+    assert np.array_equal(turned_apart(np.zeros((d, b), dtype=np.float32)), np.zeros((d, b)))
     orthogonal = np.linalg.qr(W[:, : min(d, b)])[0].astype(np.float32) * 3
-    assert np.allclose(half_orthonormal(orthogonal), orthogonal, atol=1e-5)
+    assert np.allclose(turned_apart(orthogonal), orthogonal, atol=1e-5)
     W[:, 2], W[:, 3] = W[:, 1], 0  # the same hyperplane twice, and none
-    found = half_orthonormal(W.astype(np.float32))
+    found = turned_apart(W.astype(np.float32))
     assert np.allclose(found[:, 2], found[:, 1], rtol=1e-3)
     assert not found[:, 3].any()
 
 
-@pytest.mark.parametrize("n_bits", [8, 40])
-def test_without_labels_half_orthonormal_hyperplanes_are_handed_out(n_bits):
+@pytest.mark.parametrize("n_bits", [32, 64])
+def test_without_labels_hyperplanes_of_long_codes_are_handed_out_turned_apart(n_bits):
     X, y = clusters(600, d=12, seed=32)
     for labels in (None, y):
         learner = MomentHash(n_bits)
         mapping = learned(learner, X, labels, 200)
         W = learner._planes.mean_weights(learner._basis)
-        expected = oracles.half_orthonormal(W) if labels is None else W
+        expected = oracles.turned_apart(W) if labels is None else W
         assert np.allclose(mapping.weights, expected, atol=1e-4 * np.abs(W).max())
         assert learner.mapping is learner.copy().mapping  # made once, until it learns again
         again = MomentHash(n_bits)

@@ -33,7 +33,7 @@ from .moment_basis import (
 from .moments import Moments, indicators
 from .online_learner import OnlineLearner, hyperplanes
 from .past_examples import KeptExamples, PastExamples
-from .planes import Planes, half_orthonormal
+from .planes import Planes, turned_apart
 from .step_rows import StepRows, from_past, from_sample, nearest_share
 from .step_schedule import FIRST_REFRESH, n_steps, next_refresh, takes_steps
 from .stream_kernel import StreamKernel
@@ -173,14 +173,14 @@ class MomentHash(OnlineLearner):
     def current(self) -> HashMapping:
         """Return the mapping learned so far: the average of the hyperplanes, about the mean.
 
-        Without labels, half way to orthonormal hyperplanes, except on a kernel map, which has no margins.
+        Without labels they are turned apart, except on a kernel map, which has no margins.
         """
         if self._basis is None or self._planes is None:
             return LinearMapping(hyperplanes(self._dimension, self.n_bits, self.seed))
         if self._made is None or self._made[0] is not self._basis or self._made[1] is not self._planes:
             W = self._planes.mean_weights(self._basis)
             if not self._labelled and self._kernel is None:
-                W = half_orthonormal(W)
+                W = turned_apart(W)
             offset = -(self._basis.mean.astype(np.float64) @ W)
             mapping = LinearMapping(W, offset) if self._kernel is None else self._kernel.mapping(W, offset)
             self._made = self._basis, self._planes, mapping

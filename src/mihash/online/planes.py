@@ -10,7 +10,8 @@ from .moment_basis import Basis
 Matrix = NDArray[np.float32]
 
 _MOMENTUM = np.float32(0.9)
-_HALFWAY = 0.5  # the power of the singular values of hyperplanes that are handed out without labels
+_SHORT, _LONG = 32, 64  # bits: short codes stay as they are, long ones are turned half way to orthonormal
+_HALFWAY = 0.5
 _LEAST = 1e-4  # of the largest eigenvalue of the products: what is smaller is rounding
 
 
@@ -126,19 +127,25 @@ class Planes(NamedTuple):
         return type(self)(M, D, momentum_m, momentum_d, pull, mean_m, mean_d, k)
 
 
-def half_orthonormal(W: Matrix) -> Matrix:
-    """Return hyperplanes (d, b) half way to orthonormal ones: U S^(1/2) V', where U S V' are W with unit columns.
+def turned_apart(W: Matrix) -> Matrix:
+    """Return hyperplanes (d, b) nearer to orthonormal: U S^a V', where U S V' are W with unit columns.
 
     Information steps turn hyperplanes towards each other, which tells neighbours apart by Hamming distance. But
-    sums of margins stand for distances only if the hyperplanes are orthogonal. Each column keeps its size.
+    sums of margins stand for distances only if the hyperplanes are orthogonal. The power a is 1/2 from 64 bits on.
+    With 32 bits or fewer it is 1, where margins gain little and Hamming distance loses; between, it is in
+    proportion. Each column keeps its size.
 
     Examples
     --------
-    >>> W = np.array([[1.0, 0.8], [0.0, 0.6]], dtype=np.float32)
-    >>> V = half_orthonormal(W)
-    >>> [np.linalg.svd(part)[1].astype(float).round(2).tolist() for part in (W, V)]
-    [[1.34, 0.45], [1.22, 0.71]]
+    >>> W = np.eye(64, dtype=np.float32)
+    >>> W[0, 1] = 1  # two hyperplanes at 45 degrees
+    >>> V = turned_apart(W)
+    >>> float((V[:, 0] @ V[:, 1] / np.linalg.norm(V[:, 0]) / np.linalg.norm(V[:, 1])).round(2))
+    0.41
     """
+    power = 1 - (1 - _HALFWAY) * min(max((W.shape[1] - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
+    if power == 1:
+        return W
     from scipy.linalg import eigh
 
     sizes = np.sqrt(np.einsum("ij,ij->j", W, W))
@@ -148,7 +155,7 @@ def half_orthonormal(W: Matrix) -> Matrix:
     if not np.isfinite(products).all():
         return W  # diverged: the mapping says so
     values, vectors = eigh(products, driver="evd", overwrite_a=True, check_finite=False)
-    powers = np.maximum(values, _LEAST * max(values[-1], _LEAST)) ** ((_HALFWAY - 1) / 2)
+    powers = np.maximum(values, _LEAST * max(values[-1], _LEAST)) ** ((power - 1) / 2)
     turn: Matrix = (vectors * powers) @ vectors.T
     moved: Matrix = columns @ turn if few else turn @ columns
     lengths = np.sqrt(np.einsum("ij,ij->j", moved, moved))
