@@ -140,7 +140,7 @@ def turned_apart(W: Matrix) -> Matrix:
     >>> W = np.eye(64, dtype=np.float32)
     >>> W[0, 1] = 1  # two hyperplanes at 45 degrees
     >>> V = turned_apart(W)
-    >>> float((V[:, 0] @ V[:, 1] / np.linalg.norm(V[:, 0]) / np.linalg.norm(V[:, 1])).round(2))
+    >>> round(float(V[:, 0] @ V[:, 1] / np.linalg.norm(V[:, 0]) / np.linalg.norm(V[:, 1])), 2)
     0.41
     """
     power = 1 - (1 - _HALFWAY) * min(max((W.shape[1] - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
