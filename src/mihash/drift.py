@@ -163,7 +163,7 @@ class DriftWatch:
     ...         print(start + 100, alarm.reason)
     ...         break
     4200 the stream has changed: the codes give ... bits about new examples, and ... about the sample; 39 of 100
-    have a class that the sample lacks; classes 4 and 5 lose most; the sum of ... is above 6
+    have a class that the sample lacks; the codes have lost most about classes 4 and 5; the sum of ... is above 6
     """
 
     threshold: float = 6.0
@@ -365,10 +365,11 @@ def _losing(classes: Sequence[int], names: Sequence[str]) -> str:
     Examples
     --------
     >>> _losing((2, 0), ["cat", "dog", "bird"]), _losing((-7,), ())
-    ('classes bird and cat lose most', 'class -7 loses most')
+    ('the codes have lost most about classes bird and cat', 'the codes have lost most about class -7')
     """
     *others, last = (names[each][:_NAME_LENGTH] if 0 <= each < len(names) else str(each) for each in classes)
-    return f"classes {', '.join(others)} and {last} lose most" if others else f"class {last} loses most"
+    named = f"classes {', '.join(others)} and {last}" if others else f"class {last}"
+    return f"the codes have lost most about {named}"
 
 
 def _names(y: ArrayLike | None, sample_y: ArrayLike | None) -> list[str]:

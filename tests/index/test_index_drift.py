@@ -127,7 +127,7 @@ def test_an_alarm_names_the_classes_that_lose_most_also_from_rows_on_the_disk(tm
         index._history.forget()
         index.catch_up()
         (reason,) = [check.reason for check in index.history() if check.kind == "alarm"]
-    losers = re.search(r"; classes (\w+), (\w+) and (\w+) lose most; the sum", reason).groups()
+    losers = re.search(r"most about classes (\w+), (\w+) and (\w+); the sum", reason).groups()
     assert set(losers) == {"owl", "emu", "kiwi"}
 
 

@@ -105,9 +105,15 @@ def test_a_search_of_the_sample_tells_what_it_looks_up(tmp_path):
     assert short.candidates > 100
     assert short.growth > 0
     assert short.n_ranked in (1000, 4000)
-    assert short.query_s > 0
     labelled = search_costs.search_costs(tmp_path / "labelled", X, y, learned.mapping, "float32")
-    assert (labelled.candidates, labelled.growth, labelled.n_ranked) == (100, 0.0, 1000)
+    assert (labelled.candidates, labelled.growth, labelled.n_ranked, labelled.ranking_s) == (100, 0.0, 1000, 0.0)
+
+
+def test_a_search_that_ranks_a_share_of_all_codes_takes_longer_in_a_larger_index():
+    machine = replace(MACHINE, ranking_s=1e-7)
+    for rows in (10_000, 10**6):
+        more = plan(machine, rows).rescored_query_s - plan(MACHINE, rows).rescored_query_s
+        assert more == pytest.approx(1e-7 * rows)
 
 
 def test_the_first_rows_take_longer_than_late_ones():

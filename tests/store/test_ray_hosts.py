@@ -12,15 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import mihash
 from hosts import Network, why_not
 
-WHY_NOT = why_not()
-pytestmark = [pytest.mark.hosts, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = pytest.mark.hosts
 
 TESTS = Path(__file__).parents[1]
 PORT = 6379
@@ -99,6 +96,8 @@ class Worker:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
+    if (reason := why_not()) is not None:
+        pytest.skip(reason)
     links = subprocess.check_output(["ip", "link"])
     made = RayHosts(tmp_path_factory.mktemp("disks"))
     pids = [host.pid for host in made.network.hosts.values()]
@@ -180,6 +179,8 @@ def test_an_index_on_three_hosts_answers_as_one_in_a_file(hosts, worker):
 
 
 def test_each_host_encodes_the_files_that_only_it_has(hosts, worker):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
     table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 8)})
     for number, host in hosts.network.hosts.items():

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +6,6 @@ import pytest
 from mihash.mapping import LinearMapping
 from mihash.store.question import Question
 from mihash.store.recall_target import Choice
-from mihash.store.sqlite.settings import write_settings
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 rng = np.random.default_rng(0)
@@ -70,14 +68,14 @@ def test_searches_find_what_was_measured(tmp_path, lengths_decide):
     choice = table.target.choice(10)
     ids, queries = table.sample(100, 0)
     asked = table.target.chosen(Question(queries))
-    assert (asked.rescore, asked.reach) == (choice.rescore, choice.reach)
+    assert (asked.rescore, asked.n_ranked) == (choice.rescore, choice.n_ranked)
     # One more than is wanted: each query finds itself.
     found = table.nearest(replace(asked, k=11, rescore=choice.rescore + 1), with_keys=False).found
     true = [ids for ids, _ in table.exact(queries, ids, 10)]
     shares = [len(np.intersect1d(one, other)) / 10 for (one, _), other in zip(found, true, strict=True)]
     assert np.mean(shares) == pytest.approx(choice.recall)
     assert choice.recall >= 0.95
-    assert (choice.reach > 1000) == lengths_decide  # then more codes are ranked
+    assert (choice.n_ranked > 1000) == lengths_decide  # then more codes are ranked
     table.close()
 
 
@@ -180,13 +178,11 @@ def test_what_was_measured_is_stored(table, tmp_path):
         again.close()
 
 
-def test_what_an_earlier_version_measured_is_measured_again(table, tmp_path):
-    found = table.target.choice(10)
-    old = {"pay": [-1, 0, False], "choices": [[10, 0.95, True, table.edition.version, 6000, 7, 0.99]]}
-    with table.database.write() as connection:
-        write_settings(connection, measured=json.dumps(old))
+def test_more_codes_are_not_ranked_where_that_finds_no_more(tmp_path):
+    table = SQLiteTable.create(tmp_path / "index")
+    table.rebuild(LinearMapping(rng.standard_normal((12, 2))))  # far too short to reach any target
+    table.add(rows(6000))
+    choice = table.target.choice(10)
+    assert (choice.rescore, choice.n_ranked) == (2000, 1000)
+    assert choice.recall < 0.95
     table.close()
-    again = SQLiteTable(tmp_path / "index")
-    assert again.target.known() is None
-    assert again.target.choice(10) == found
-    again.close()

@@ -45,15 +45,15 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
     if edition is None or edition.n_items < 2:
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
-    reach = None
+    n_ranked = None
     if rescore is None:
         choice = table.target.choice(k, wait=True)
-        rescore, reach = min(choice.rescore, edition.n_items - 1), choice.reach
+        rescore, n_ranked = min(choice.rescore, edition.n_items - 1), choice.n_ranked
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 
     def share(k_asked: int, rescored: int = 0, most: int | None = k) -> float:
-        question = Question(queries, k_asked, rescore=rescored, reach=reach)
+        question = Question(queries, k_asked, rescore=rescored, n_ranked=n_ranked)
         found = table.nearest(question, with_keys=False).found
         others = [ids[ids != own][:most] for (ids, _), own in zip(found, chosen, strict=True)]
         hits = [len(np.intersect1d(each, true)) for each, true in zip(others, truth, strict=True)]

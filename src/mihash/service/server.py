@@ -15,7 +15,6 @@ from ..errors import InvalidInput, StoreError
 from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
-from .http_protocol import http_protocol
 from .index_service import Background, Service, check_token
 from .limits import Limits
 from .timeouts import ClientTimeouts
@@ -73,7 +72,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http=http_protocol(),
+                http="h11",
                 ws="none",
                 lifespan="on",
                 log_config=None,

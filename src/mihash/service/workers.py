@@ -189,6 +189,8 @@ class WorkerPool:
                 return False
             job.is_cancelled, job.function = True, None
             self.n_jobs -= 1
+            with suppress(ValueError):  # a worker has taken it from there
+                self._waiting.remove(job)
         job.tell(job)
         return True
 

@@ -82,6 +82,8 @@ class Calibration:
     n_searched, candidates, candidates_growth
         In an index of so many rows, how many vectors a search without options looks up; in one of n times the rows
         it is n ** ``candidates_growth`` times as many.
+    ranking_s
+        Seconds for each row of the index, where such a search ranks a share of all codes by margins.
     """
 
     n_features: int
@@ -108,6 +110,7 @@ class Calibration:
     n_searched: int = 1
     candidates: int = 100
     candidates_growth: float = 0.0
+    ranking_s: float = 0.0
 
     def learning_s(self, rows: int) -> float:
         """Return the seconds to learn from so many examples.
@@ -192,6 +195,7 @@ def calibrate(
         disk_bytes, stored.disk_base_bytes, base_bytes, learned.n, learned.updates, learned.updates_doubling,
         interval, y is not None, searched.lookup_s, stored.upsert_s, learned.seconds, learned.falling_s,
         not options.make_learner().is_fixed, len(X), searched.candidates, searched.growth,
+        searched.ranking_s,
     )  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def plan(
     encoded = early + 1.5 * later * max(rows - machine.n_learned, 0)
     query_s = machine.query_s + share * machine.scan_s
     candidates = _candidates(machine, share)
-    rescored_query_s = query_s + candidates * machine.lookup_s
+    rescored_query_s = query_s + share * machine.ranking_s + candidates * machine.lookup_s
     return Plan(
         rows_per_node=share,
         disk_bytes=machine.disk_base_bytes + share * machine.disk_bytes,

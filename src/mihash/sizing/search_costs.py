@@ -32,6 +32,8 @@ class Searched(NamedTuple):
     growth: float
     n_ranked: int
     """How many of the nearest codes are ranked again by margins; K where none are."""
+    ranking_s: float
+    """What it takes to rank more of them, for each row of the index: where the index measured that it must."""
 
 
 def search_costs(
@@ -47,18 +49,22 @@ def search_costs(
         for rows in (slice(0, part), slice(part, None)):
             index.add(X[rows], None if y is None else y[rows])
             index.wait()
-            found.append(index._table.target.choice(K, wait=True).rescore)
+            choice = index._table.target.choice(K, wait=True)
+            found.append(choice.rescore)
         asked = X[:QUERIES]
+        table, wider = index._table, [Question(q[None], K, rescore=0, n_ranked=choice.n_ranked) for q in asked]
         few = best(lambda: [index.search(q, K, rescore=0) for q in asked])
+        ranked = max(best(lambda: [each.hits(table.nearest(each)) for each in wider]), few)
         many = best(lambda: [index.search(q, K) for q in asked])
         n_ranked = _n_ranked(index, asked)
         scan = _scan(index, asked, n_ranked)
     return Searched(
         query_s=max(few - scan, 0.0),
-        lookup_s=max(many - few, 0.0) / found[-1],
+        lookup_s=max(many - ranked, 0.0) / found[-1],
         candidates=found[-1],
         growth=max(log(found[-1] / found[0]) / log(_PARTS), 0.0),
         n_ranked=n_ranked,
+        ranking_s=(ranked - few) / len(X) if (choice.n_ranked or 0) > n_ranked else 0.0,
     )
 
 

@@ -224,7 +224,7 @@ class Question:
     n_threads: int = field(default=1, metadata=_about("integer", "How many threads share the work.", 1))
     factors: bool | None = None
     """Whether margins are made estimates by the two bytes of each code; None: where that was measured to pay."""
-    reach: int | None = None
+    n_ranked: int | None = None
     """How many of the nearest codes are ranked by margins; None: by how many are wanted."""
     single: bool = False
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""

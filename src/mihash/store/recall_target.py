@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 RECALL = 0.95
 """The target of a search that names none."""
 
-MEASURED = "measured"
+MEASURED = "recall_measured"
 """The setting of a table that has what was measured."""
 
 _QUERIES = 100
@@ -54,7 +54,7 @@ _CHEAP = 2000  # vectors that may be looked up however few there are
 _LOOKUP = 64  # codes that are ranked by margins in the time that a vector is looked up
 _WIDER = 4  # times more codes are ranked in each trial
 _AT_ONCE = 1 << 23  # numbers in the vectors of a table that is measured while the search waits
-_SAFE, _SAFE_REACH = 1000, 32_000  # candidates, and codes that are ranked, while a larger one is measured
+_SAFE, _SAFE_RANKED = 1000, 32_000  # candidates, and codes that are ranked, while a larger one is measured
 _WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
 
 
@@ -65,12 +65,32 @@ _Name = tuple[int, float, bool]
 class Choice(NamedTuple):
     """How many candidates are looked up, and the recall that was measured with them; None where it was not.
 
-    ``reach`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
+    ``n_ranked`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
     """
 
     rescore: int
     recall: float | None
-    reach: int | None = None
+    n_ranked: int | None = None
+
+
+class _Trial(NamedTuple):
+    """A choice, the recall that was measured with it, the standard error, and whether that reaches the target."""
+
+    choice: Choice
+    recall: float
+    error: float
+    is_enough: bool
+
+    @property
+    def cost(self) -> int:
+        """What a search takes, in ranked codes."""
+        return (self.choice.n_ranked or 0) + _LOOKUP * self.choice.rescore
+
+    def is_better(self, other: "_Trial") -> bool:
+        """Tell whether it reaches the target and costs less, or finds more where neither does."""
+        if self.is_enough and other.is_enough:
+            return self.cost < other.cost
+        return self.is_enough or (not other.is_enough and self.recall - self.error > other.recall)
 
 
 class _Truth(NamedTuple):
@@ -88,7 +108,8 @@ class RecallTarget:
     """Chooses how many candidates to look up, for a table.
 
     A large table is measured in a thread of its own; until that has ended, searches use what was known before, or
-    1,000 candidates. What was measured is stored with the table, so that it is not measured again when opened.
+    1,000 candidates of 32,000 ranked codes. What was measured is stored with the table, so that it is not measured
+    again when opened.
 
     Parameters
     ----------
@@ -111,7 +132,7 @@ class RecallTarget:
         if question.rescore is not None or question.radius is not None:
             return question
         choice = self.choice(question.k, question.recall, question.margins)
-        return replace(question, rescore=choice.rescore, reach=choice.reach)
+        return replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked)
 
     def choice(
         self, k: int, recall: float | None = None, margins: bool | None = None, *, wait: bool = False
@@ -149,7 +170,7 @@ class RecallTarget:
         self._in_background(measure)
         before = self._choices.get(name, (-1, 0, Choice(0, None)))[2]
         safe = min(most, max(few, _SAFE, before.rescore))
-        return Choice(safe, None, max(_SAFE_REACH, before.reach or 0))
+        return Choice(safe, None, max(_SAFE_RANKED, before.n_ranked or 0))
 
     def _fresh_choice(self, name: "_Name", edition: "Edition | Published") -> Choice | None:
         version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
@@ -242,7 +263,6 @@ class RecallTarget:
         self._choices = {
             (wide, recall, bool(margins)): (number, items, Choice(*choice))
             for wide, recall, margins, number, items, *choice in found["choices"]
-            if len(choice) == len(Choice._fields)  # others are of an earlier version, which measured too much
         }
 
     def known(self) -> Choice | None:
@@ -252,38 +272,36 @@ class RecallTarget:
         return None if found is None else found[2]
 
     def _curve(
-        self, k: int, width: int, margins: bool | None, factors: bool, reach: int | None = None
+        self, k: int, width: int, margins: bool | None, factors: bool, n_ranked: int | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the recall among the first 1, 2, ... candidates, and its standard error."""
         truth = self._true_nearest(k)
         # One more than is wanted: each query finds itself.
-        question = Question(truth.queries, width + 1, margins=margins, factors=factors, reach=reach)
+        question = Question(truth.queries, width + 1, margins=margins, factors=factors, n_ranked=n_ranked)
         found = self._table.nearest(question, with_keys=False).found
         return _recalls([ids for ids, _ in found], truth, width)
 
     def _measured(
         self, k: int, recall: float, margins: bool | None, least: int, most: int, factors: bool
     ) -> Choice:
-        """Return the cheapest pair of candidates and reach with the recall, or the pair with the most recall."""
+        """Return the cheapest choice with the recall, or the one with the most recall."""
         edition = self._table.edition
         assert edition is not None
-        ranked = Question(np.empty((0, 0), dtype=np.float32), margins=margins).by_margins(edition.mapping)
+        by_margins = Question(np.empty((0, 0), dtype=np.float32), margins=margins).by_margins(edition.mapping)
         products = edition.n_items if factors and self._table.metric == PRODUCT else 0
         first = reach(least, factors, products)
         last = reach(most, factors, products) if self._on_ray else edition.n_items  # shards send what they rank
-        best: tuple[tuple[bool, float], Choice] | None = None
-        for wide in _reaches(first, last) if ranked else [None]:
-            cost = float(wide or 0)
-            if best is not None and best[0] <= (False, cost + _LOOKUP * least):
+        best: _Trial | None = None
+        for n_ranked in _growing(first, last) if by_margins else [None]:
+            if best is not None and best.is_enough and best.cost <= (n_ranked or 0) + _LOOKUP * least:
                 break
-            place, found, is_reached = self._least(k, recall, margins, least, most, factors, wide)
-            merit = (False, cost + _LOOKUP * place) if is_reached else (True, -found)
-            if best is None or merit < best[0]:
-                best = merit, Choice(place, found, wide)
+            trial = self._trial(k, recall, margins, least, most, factors, n_ranked)
+            if best is None or trial.is_better(best):
+                best = trial
         assert best is not None
-        return best[1]
+        return best.choice
 
-    def _least(
+    def _trial(
         self,
         k: int,
         recall: float,
@@ -291,17 +309,18 @@ class RecallTarget:
         least: int,
         most: int,
         factors: bool,
-        reach: int | None,
-    ) -> tuple[int, float, bool]:
-        """Return the least candidates with the recall, or the most; what they find; whether that is enough."""
+        n_ranked: int | None,
+    ) -> "_Trial":
+        """Measure with so many ranked codes; the fewest candidates with the recall are chosen, or the most."""
         wanted = max(_SAFE, least)
         while True:
             wanted = min(wanted, most)
-            curve, errors = self._curve(k, wanted, margins, factors, reach)
+            curve, errors = self._curve(k, wanted, margins, factors, n_ranked)
             reached = np.flatnonzero(curve[least - 1 :] - _SURE * errors[least - 1 :] >= recall)
             if len(reached) or wanted >= most:
                 place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
-                return place + 1, float(curve[place]), bool(len(reached))
+                choice = Choice(place + 1, float(curve[place]), n_ranked)
+                return _Trial(choice, float(curve[place]), float(errors[place]), bool(len(reached)))
             wanted *= 4
 
     def _true_nearest(self, k: int) -> _Truth:
@@ -319,7 +338,7 @@ class RecallTarget:
         return self._truth
 
 
-def _reaches(first: int, last: int) -> Iterator[int]:
+def _growing(first: int, last: int) -> Iterator[int]:
     """Yield growing numbers of codes from the first to the last."""
     while first < last:
         yield first

@@ -77,9 +77,10 @@ class Answers:
 
     def _parts(self, edition: Edition, question: Question) -> list[Question]:
         """Return the question in parts, where each query reaches so many codes that memory counts."""
-        if self._metric != PRODUCT and question.reach is None:
+        if self._metric != PRODUCT and question.n_ranked is None:
             return [question]
-        size = max(1, _REACHED // max(question.reach or edition.n, 1))
+        n_ranked = edition.n if self._metric == PRODUCT else question.n_ranked
+        size = max(1, _REACHED // max(n_ranked or 1, 1))
         starts = range(0, max(len(question.queries), 1), size)
         return [replace(question, queries=question.queries[start : start + size]) for start in starts]
 
@@ -106,8 +107,8 @@ class Answers:
         n_products = edition.n if by_product and with_factors else 0
         k = question.n_wanted
         if ranked:
-            least = reach(0 if question.reach else k, with_factors, n_products)
-            k = max(k, least, question.reach or 0)
+            least = reach(0 if question.n_ranked else k, with_factors, n_products)
+            k = max(k, least, question.n_ranked or 0)
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
         found: Found = list(zip(rows, distances, strict=True))
         if not ranked:
