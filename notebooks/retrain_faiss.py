@@ -23,10 +23,10 @@ codes.add(first.encode(month(0)))
 
 # %% [markdown]
 # Each month: fit a candidate, and let the trigger compare both on the new data. `relative=True` makes theta a share: here a rehash
-# must improve the quality by 5 %.
+# must improve the quality by a fifth.
 
 # %%
-trigger = mihash.TriggerUpdate(theta=0.05, relative=True)
+trigger = mihash.TriggerUpdate(theta=0.2, relative=True)
 current, updates = first, []
 for number in range(1, 5):
     X = month(number)

@@ -15,6 +15,7 @@ OPTIONS = ("k", "where", "rescore", "radius", "margins", "recall")
 OF_PYTHON = {
     "queries",
     "single",
+    "n_ranked",
     "condition",
     "factors",
     "method",

@@ -320,7 +320,7 @@ def test_times_are_text_that_is_ordered_as_time_is():
     east, utc = datetime.datetime(2026, 1, 1, 2, tzinfo=zone), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
     assert encode_metadata({"at": east}) == '{"at":"2026-01-01T00:00:00+00:00"}'
     assert selected([{"at": east}], {"at": utc}) == [True]
-    assert encode_metadata({"at": np.datetime64("NaT")}) == '{"at":null}'
+    assert encode_metadata({"at": np.datetime64("NaT", "s")}) == '{"at":null}'
 
 
 def test_two_dollars_stand_for_one():
