@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -234,7 +235,7 @@ BAD = {
 
 
 def dump(folder):
-    with sqlite3.connect(f"file:{folder / 'index.db'}?mode=ro", uri=True) as connection:
+    with closing(sqlite3.connect(f"file:{folder / 'index.db'}?mode=ro", uri=True)) as connection:
         return list(connection.iterdump())
 
 

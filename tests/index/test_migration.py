@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_a_reader_follows_a_roll_back_whose_files_look_unchanged(index, tmp_path
         assert nearest(reader, NEW[7]) == "item 7"
         with root_database(index) as database, database.write() as connection:
             write_settings(connection, note="x" * 10**6)  # a long log, which the next change begins anew
-        with sqlite3.connect(tmp_path / "index" / "index.db") as other:
+        with closing(sqlite3.connect(tmp_path / "index" / "index.db")) as other:
             other.execute("PRAGMA wal_checkpoint(RESTART)")
         assert nearest(reader, NEW[7]) == "item 7"
         before = log.stat()

@@ -127,6 +127,7 @@ def compile_filter(where: Mapping[str, Any], max_conditions: int = MAX_CONDITION
     ['a', 'c']
     >>> keys({"color": {"$startswith": "r"}}), keys({"color": {"$contains": "e"}}), keys({"color": "blue"})
     (['a'], ['a'], ['b'])
+    >>> database.close()
     >>> compile_filter({"year": {"$near": 2000}})
     Traceback (most recent call last):
     mihash.errors.InvalidInput: `where['year']` must have known operators; got '$near'. Known: $eq, $ne, $gt, ...
