@@ -278,9 +278,9 @@ if child == 0:
         with database.write():
             os._exit(1)
     except NotReady:
+        print(os.getpid(), flush=True)
         time.sleep(60)
     os._exit(0)
-print(child, flush=True)
 sys.stdin.read()
 """
 
