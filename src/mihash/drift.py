@@ -360,7 +360,7 @@ def projection_evidence(
 
 
 def _losing(classes: Sequence[int], names: Sequence[str]) -> str:
-    """Return which classes have lost most, by their names where they have some.
+    """Return the clause that names the classes about which the codes have lost most, by name where they have one.
 
     Examples
     --------

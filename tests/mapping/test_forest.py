@@ -1,4 +1,5 @@
 import copy
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -191,13 +192,14 @@ def test_in_a_hash_table(forest, tmp_path):
 
     X = rng.standard_normal((200, 7)).astype(np.float32)
     query = forest.encode(X[:5])
-    for table, options in ((mihash.MemoryTable(), {}), (SQLiteTable.create(tmp_path / "table"), {"rescore": 0})):
-        table.add(X)
-        table.rebuild(forest)
-        keys, distances = table.search(X[:5], 10, margins=False, **options)[:2]
-        expected = np.argsort(mihash.hamming(query, forest.encode(X)), axis=1, kind="stable")[:, :10]
-        assert np.array_equal(keys, expected)
-        assert np.array_equal(distances[:, 0], np.zeros(5))
+    expected = np.argsort(mihash.hamming(query, forest.encode(X)), axis=1, kind="stable")[:, :10]
+    with closing(SQLiteTable.create(tmp_path / "table")) as stored:
+        for table, options in ((mihash.MemoryTable(), {}), (stored, {"rescore": 0})):
+            table.add(X)
+            table.rebuild(forest)
+            keys, distances = table.search(X[:5], 10, margins=False, **options)[:2]
+            assert np.array_equal(keys, expected)
+            assert np.array_equal(distances[:, 0], np.zeros(5))
 
 
 def test_under_the_trigger(forest):

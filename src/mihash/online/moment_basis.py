@@ -20,8 +20,8 @@ Factor = tuple[Matrix, float]
 _LEAST_RIDGE = 1e-3  # in units of t: so much on the diagonal makes a covariance in float32 positive definite
 _SPARE = 16  # directions beyond those asked for, with which the iteration for the leading ones converges faster
 _ITERATIONS, _AGAIN = 12, 3
-_ROTATIONS, _FEW = 30, 10  # turns of ITQ, and those on a sample of fewer than
-_SMALL = 1000  # examples: what they would gain beyond is of this sample only
+_ROTATIONS = 30  # turns of ITQ
+_SMALL, _FEW_ROTATIONS = 1000, 10  # turns where the sample has fewer examples: more would fit that sample alone
 _TINY = 1e-12
 
 
@@ -148,7 +148,7 @@ def rotations(P: Matrix, n_bits: int, seed: int) -> NDArray[np.float64]:
         rng = np.random.default_rng([seed, 13, number])
         R = np.linalg.qr(rng.standard_normal((n, n)))[0].astype(np.float32)
         V = P[:, :n]
-        for _ in range(_ROTATIONS if len(P) >= _SMALL else _FEW):
+        for _ in range(_ROTATIONS if len(P) >= _SMALL else _FEW_ROTATIONS):
             signs = np.where(V @ R > 0, np.float32(1), np.float32(-1))
             R = closest_rotation(V, signs).astype(np.float32)
         parts.append(np.pad(R, ((0, k - n), (0, 0))))

@@ -30,15 +30,17 @@ class _Job:
         What to call.
     stop_at
         When its reads are stopped, by `time.monotonic`; None for never.
-    tell
+    on_done
         Called with the job in the thread that has ended it.
     """
 
-    __slots__ = ("error", "function", "has_begun", "is_cancelled", "result", "stop_at", "tell")
+    __slots__ = ("error", "function", "has_begun", "is_cancelled", "on_done", "result", "stop_at")
 
-    def __init__(self, function: Callable[[], Any], stop_at: float | None, tell: "Callable[[_Job], None]") -> None:
+    def __init__(
+        self, function: Callable[[], Any], stop_at: float | None, on_done: "Callable[[_Job], None]"
+    ) -> None:
         self.function: Callable[[], Any] | None = function
-        self.stop_at, self.tell = stop_at, tell
+        self.stop_at, self.on_done = stop_at, on_done
         self.has_begun = self.is_cancelled = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -50,7 +52,7 @@ class _Worker(threading.Thread):
     def __init__(self, work: "Callable[[_Worker], None]", name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._work = work
-        self.given: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
     def run(self) -> None:
         """Work until the pool is closed."""
@@ -104,7 +106,7 @@ class WorkerPool:
         """Queue a job; raise `busy` where the queue is full."""
         future: Future[Result] = Future()
 
-        def tell(job: _Job) -> None:
+        def on_done(job: _Job) -> None:
             if job.is_cancelled:
                 future.cancel()
             elif job.error is not None:
@@ -112,7 +114,7 @@ class WorkerPool:
             else:
                 future.set_result(job.result)
 
-        self._queue(function, timeout_s, tell)
+        self._queue(function, timeout_s, on_done)
         return future
 
     async def run(self, function: Callable[[], Result], timeout_s: float) -> Result:
@@ -124,11 +126,11 @@ class WorkerPool:
             if not over.done():
                 over.set_result(None)
 
-        def tell(_: _Job) -> None:
+        def on_done(_: _Job) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(end)
 
-        job, timer = self._queue(function, timeout_s, tell), loop.call_later(timeout_s, end)
+        job, timer = self._queue(function, timeout_s, on_done), loop.call_later(timeout_s, end)
         try:
             await over
         finally:
@@ -157,15 +159,17 @@ class WorkerPool:
             self._cancel(job)
         with self._lock:
             for thread in self._idle:
-                thread.given.put(None)
+                thread.jobs.put(None)
             self._idle.clear()
         if self._writes:
             for thread in self._threads:
                 thread.join()
 
-    def _queue(self, function: Callable[[], Any], timeout_s: float | None, tell: Callable[[_Job], None]) -> _Job:
+    def _queue(
+        self, function: Callable[[], Any], timeout_s: float | None, on_done: Callable[[_Job], None]
+    ) -> _Job:
         """Give a job to an idle thread, or to a new one, or let it wait; raise `busy` where too many do."""
-        job = _Job(function, None if self._writes or timeout_s is None else time.monotonic() + timeout_s, tell)
+        job = _Job(function, None if self._writes or timeout_s is None else time.monotonic() + timeout_s, on_done)
         with self._lock:
             if self.closed:
                 raise busy("The service is closing.")
@@ -174,7 +178,7 @@ class WorkerPool:
                 raise busy(f"The queue of {self.name}s is full; nothing was done with this request.", wait_s)
             self.n_jobs += 1
             if self._idle:
-                self._idle.pop().given.put(job)
+                self._idle.pop().jobs.put(job)
                 return job
             self._waiting.append(job)
             if len(self._threads) < self._n_threads:
@@ -191,7 +195,7 @@ class WorkerPool:
             self.n_jobs -= 1
             with suppress(ValueError):  # a worker has taken it from there
                 self._waiting.remove(job)
-        job.tell(job)
+        job.on_done(job)
         return True
 
     def _work(self, worker: _Worker) -> None:
@@ -213,7 +217,7 @@ class WorkerPool:
             if self.closed or more:
                 return None
             self._idle.append(worker)
-        return worker.given.get()
+        return worker.jobs.get()
 
     def _run(self, job: _Job) -> None:
         with self._lock:
@@ -232,7 +236,7 @@ class WorkerPool:
         with self._lock:
             self.n_jobs -= 1
         job.function = function = None
-        job.tell(job)
+        job.on_done(job)
 
     def _work_while_idle(self) -> bool:
         try:

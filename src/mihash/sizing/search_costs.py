@@ -81,7 +81,9 @@ def best(work: Callable[[], list[Any]]) -> float:
 
 def _n_ranked(index: OnlineIndex, queries: NDArray[np.float32]) -> int:
     question = Question(queries[:1], K)
-    if not question.by_margins(index._table.edition.mapping):  # type: ignore[union-attr]
+    edition = index._table.edition
+    assert edition is not None
+    if not question.by_margins(edition.mapping):
         return K
     return reach(K, with_factors=index._table.target.factors_pay(question))
 

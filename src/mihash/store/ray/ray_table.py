@@ -40,7 +40,7 @@ from .log import Log, Place, View
 from .merge import found_at, nearest_of
 from .routing import parts_of
 from .shard_clients import Members, missed
-from .shard_items import items, listed, lookup, most_of, top_key
+from .shard_items import items, largest_of, listed, lookup, top_key
 
 _RETRIES = 8
 _PATIENCE_S = 10.0
@@ -147,7 +147,7 @@ class RayTable(Table):
             Further settings to store with it.
         """
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
-        about = new_settings(dtype, metric) | {"table": "ray", "cluster": uuid.uuid4().hex, "most_key": -1}
+        about = new_settings(dtype, metric) | {"table": "ray", "cluster": uuid.uuid4().hex, "largest_key_ever": -1}
         about |= settings
         check_patience(timeout_s, allow_partial)
         joined = connect(address)  # for as long as this takes; the table joins on its own account
@@ -220,11 +220,11 @@ class RayTable(Table):
 
     def top_key(self) -> int:
         """Return the largest key that is a number, -1 where there is none; with shards away, that ever was."""
-        return top_key(self.members, self._view.lasts, self.setting("most_key"))
+        return top_key(self.members, self._view.lasts, self.setting("largest_key_ever"))
 
     def _changed_settings(self, rows: Rows) -> dict[str, Any]:
-        most = self.setting("most_key")  # None in files that were made before it was kept
-        known = {} if most is None or rows.keys is None else {"most_key": most_of(rows.keys, most)}
+        most = self.setting("largest_key_ever")  # None in files that were made before it was kept
+        known = {} if most is None or rows.keys is None else {"largest_key_ever": largest_of(rows.keys, most)}
         return super()._changed_settings(rows) | known
 
     def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:

@@ -64,12 +64,12 @@ def top_key(members: Members, lasts: Sequence[int], most: int | None) -> int:
     return most
 
 
-def most_of(keys: list[Key], most: int) -> int:
+def largest_of(keys: list[Key], most: int) -> int:
     """Return the largest number among keys, or ``most``.
 
     Examples
     --------
-    >>> most_of([3, "a", 7, 2**62], 5)
+    >>> largest_of([3, "a", 7, 2**62], 5)
     7
     """
     return max([most, *(key for key in keys if isinstance(key, int) and key < COUNTED)])
