@@ -1,6 +1,7 @@
 """Upsert, filters as NAME=VALUE, keys from a file, columns left out, and progress without a terminal."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -90,3 +91,13 @@ def test_a_line_of_progress(capsys):
         "adding x.csv: 2,000",
         "adding x.csv: 3,000 of 3,000",
     ]
+
+
+def test_a_line_of_long_work(capsys):
+    lines = output._WorkLines(every_s=0.0)
+    for done, what in ((0, "first"), (1, "second"), (4, "done")):
+        lines.tell(done, 4, what)
+    first, second, last = capsys.readouterr().err.splitlines()
+    assert first == "0% done: first"
+    assert re.fullmatch(r"25% done, about .+ left: second", second)
+    assert last.startswith("100% done")

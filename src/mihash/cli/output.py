@@ -12,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..io.ingest import Progress
+    from ..paper.runner import Progress as WorkProgress
 
 _NAME_WIDTH = 24
 LINE_S = 5.0
@@ -138,6 +139,61 @@ def rows_progress() -> "Iterator[Progress]":
             bars.update(tasks[what, source], completed=done, total=known)
 
         yield update
+
+
+@contextmanager
+def work_progress() -> "Iterator[WorkProgress]":
+    """Show which share of a long work is done and the time left; a line now and then without a terminal.
+
+    The bar appears with the first call, so there is none where arguments are refused.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _WorkLines().tell
+        return
+    bar = Progress(
+        BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"), console=console
+    )
+    task = bar.add_task("", total=None)
+
+    def update(done: float, total: float, what: str) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total, description=escape(what))
+
+    try:
+        yield update
+    finally:
+        bar.stop()
+
+
+class _WorkLines:
+    """Notes the progress of a long work in a line each few seconds, for a log.
+
+    Parameters
+    ----------
+    every_s
+        How many seconds pass between two lines, and before the first.
+    """
+
+    def __init__(self, every_s: float = LINE_S) -> None:
+        self._every_s = every_s
+        self._begin = self._last = time.monotonic()
+        self._first: float | None = None
+
+    def tell(self, done: float, total: float, what: str) -> None:
+        """Take over how far it is."""
+        now = time.monotonic()
+        if self._first is None:
+            self._begin, self._first = now, done
+        if now - self._last >= self._every_s:
+            self._last = now
+            gained = done - self._first
+            left = f", about {duration((now - self._begin) * (total - done) / gained)} left" if gained > 0 else ""
+            note(f"{done / total if total else 1:.0%} done{left}: {what}")
 
 
 class _Lines:

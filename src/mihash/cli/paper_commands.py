@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .arguments import Bits, Seed
-from .output import say, table
+from .output import say, table, work_progress
 from .program import command
 
 _PANEL = "The paper"
@@ -111,9 +111,6 @@ def reproduce(
 
     After an interruption, run the same command: it continues with the results that are missing.
     """
-    from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
     from ..errors import InvalidInput
     from ..paper.definition import definition_names, load_definition
     from ..paper.drawing import require_matplotlib
@@ -144,14 +141,8 @@ def reproduce(
     results = seeded(results, seed)
     tasks = pending(definitions, results, scale, data, seed, device)
     check_data(tasks)
-    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns) as bar:
-        task = bar.add_task("", total=None)
-        run_tasks(
-            tasks,
-            processes,
-            lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
-        )
+    with work_progress() as progress:
+        run_tasks(tasks, processes, progress)
     page, text = make_report(definitions, results, scale)
     n_jobs = sum(len(each.jobs) for each in tasks)
     say(f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}")
@@ -159,9 +150,6 @@ def reproduce(
 
 def _reproduce_drift(only: list[str], scale: str, data: Path | None, results: Path, processes: int) -> None:
     """Run the drift benchmark, and write its report."""
-    from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
     from ..paper.drawing import require_matplotlib
     from ..paper.drift_benchmark import drift_jobs, run_drift
     from ..paper.drift_report import write_drift_report
@@ -170,15 +158,8 @@ def _reproduce_drift(only: list[str], scale: str, data: Path | None, results: Pa
     require_matplotlib()
     jobs = drift_jobs(scale, data, only)
     check_results_folder(results)
-    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns) as bar:
-        task = bar.add_task("", total=None)
-        n = run_drift(
-            jobs,
-            results,
-            processes,
-            lambda done, total, what: bar.update(task, completed=done, total=total, description=escape(what)),
-        )
+    with work_progress() as progress:
+        n = run_drift(jobs, results, processes, progress)
     page, pictures = write_drift_report(jobs, results, scale)
     say(f"{n} streams were run; the report is {page}, with {len(pictures)} pictures beside it.")
 
@@ -209,11 +190,10 @@ def tune(
     Every method has the same budget. Of several methods, one definition has the best settings of all.
     """
     from rich.markup import escape
-    from rich.progress import Progress
 
     from ..errors import InvalidInput
     from ..paper.definition import load_definition
-    from ..paper.results import check_results_folder, seeded
+    from ..paper.results import seeded
     from ..paper.sources import is_file
     from ..paper.tuning import parse_grid, write_common
     from ..paper.tuning import tune as search
@@ -223,18 +203,9 @@ def tune(
     if tried and len(methods) > 1:
         raise InvalidInput("--try names parameters of one method: give one, or leave --try out.")
     grid = parse_grid(tried) if tried else None
-    bar = Progress()
-    task = bar.add_task("", total=None)
-
-    def progress(done: int, total: int, what: str) -> None:
-        if not bar.live.is_started:  # no bar before the arguments are checked
-            check_results_folder(results)
-            bar.start()
-        bar.update(task, completed=done, total=total, description=escape(what))
-
     where, every = "" if is_file(dataset) else f" ({scale})", []
     for method in methods:
-        try:
+        with work_progress() as progress:
             found = search(
                 dataset,
                 method,
@@ -247,9 +218,6 @@ def tune(
                 seed=seed,
                 progress=progress,
             )
-        finally:
-            if bar.live.is_started:
-                bar.stop()
         every.append(found)
         rows = [
             (", ".join(f"{name}={value}" for name, value in setting.items()), f"{area:.4f}")

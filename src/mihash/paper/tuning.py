@@ -19,7 +19,7 @@ from ..state import replace_file
 from .datasets import checkpoints
 from .jobs import Job
 from .parameters import check_arguments
-from .results import seeded, versions, write_result
+from .results import check_results_folder, seeded, versions, write_result
 from .scales import OWN, SCALES, stage
 from .sources import check_folder, find_source
 
@@ -115,6 +115,8 @@ def tune(
     where = stage(dataset, scale, data, seed)
     if cls.needs_labels and where.dataset.y is None:
         raise InvalidInput(f"{cls.__name__} learns from class labels, and {where.dataset.name} has none.")
+    if results is not None:
+        check_results_folder(results)
     scores: dict[int, list[float]] = {index: [] for index in range(len(settings))}
     for trial in range(trials):
         split = where.split(trial).validation(where.protocol.n_validation)

@@ -38,7 +38,11 @@ class FeatureCache:
         self._model = model
         try:
             self._file = sqlite3.connect(":memory:" if path is None else path)
-            self._file.execute(_SCHEMA)
+            try:
+                self._file.execute(_SCHEMA)
+            except sqlite3.DatabaseError:
+                self._file.close()
+                raise
         except sqlite3.DatabaseError as error:
             raise InvalidInput(f"{path} cannot be used as a cache of features: {error}.") from error
 
