@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mihash.store.sqlite.checksum import row_checks
+from mihash.store.sqlite.checksums import row_checks
 
 rng = np.random.default_rng(0)
 WORD = 1 << 64

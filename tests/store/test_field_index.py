@@ -11,8 +11,7 @@ from test_filters import filters, items, st
 from mihash.errors import CorruptStore
 from mihash.store.filters import compile_filter
 from mihash.store.sqlite import answers
-from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave
-from mihash.store.sqlite.filter_masks import mask_of
+from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave, mask_of
 from mihash.store.sqlite.items import describe_items, insert_items, remove_items
 from mihash.store.sqlite.schema import create_schema
 from stored import FIRST, X, opened

@@ -8,7 +8,8 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
-from mihash.store.window import Ages, Window
+from mihash.store.expiry import Ages
+from mihash.store.window import Window
 
 rng = np.random.default_rng(2)
 X = rng.standard_normal((400, 6)).astype(np.float32)

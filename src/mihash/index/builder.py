@@ -8,6 +8,7 @@ from ..errors import NotReady, PartialFailure
 from ..store.table import Table
 
 _RETRY_S = 5.0
+_PRICED = 50  # queries of which the time is taken
 
 
 class Builder:
@@ -121,3 +122,21 @@ def _work(reference: "weakref.ref[Builder]") -> None:
         if owner is None or not owner._turn():
             return
         del owner
+
+
+def measured_price(table: Table) -> tuple[float, str]:
+    """Return the seconds of the last rehash over those of one query, at least 1, and the same in words.
+
+    Queries are stored rows, one at a time.
+    """
+    versions = [version for version in table.versions() if version.seconds]
+    if not versions:
+        raise NotReady("No rehash was measured yet: give the price in queries.")
+    rehash_s = float(versions[-1].seconds or 0.0)
+    rows = next(iter(table.rows_after(-1))).features[:_PRICED]
+    begin = time.perf_counter()
+    for row in rows:
+        table.search(row)
+    query_s = max((time.perf_counter() - begin) / len(rows), 1e-9)
+    price = max(1.0, rehash_s / query_s)
+    return price, f"the last rehash took {rehash_s:.3g} s, and a query takes {query_s * 1e3:.3g} ms"

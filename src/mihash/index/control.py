@@ -25,11 +25,10 @@ from ..store.sqlite.versions import propose_newest
 from ..store.table import Table
 from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
-from .builder import Builder
+from .builder import Builder, measured_price
 from .first_rows import with_choices
 from .history import History
 from .options import Options
-from .price import measured_price
 
 _EXPIRED = 4096  # expired rows that may stay on the disk
 STORED = "The rows are stored; what was learned from them was not, and will be learned again"

@@ -22,7 +22,7 @@ from ..loop.decisions import Check
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import MomentHash
-from ..store.sqlite.seals import check_seals, seal_rows
+from ..store.sqlite.checksums import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
 from ..store.table import Table
 from .options import Options

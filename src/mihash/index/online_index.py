@@ -23,7 +23,7 @@ from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import create_table, holds_table, open_table
 from ..store.cluster_options import Cluster
-from ..store.sqlite.seals import check_seals
+from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.sqlite.versions import Version, now
 from ..store.window import Window

@@ -29,8 +29,8 @@ from ..reservoir import Reservoir
 from ..state import State
 from ..trigger import Decision, PriceUpdate
 from .decisions import Branch
+from .quality import SampleCodes
 from .row_queue import Rows
-from .sample_codes import SampleCodes
 
 Floats = NDArray[np.float64]
 

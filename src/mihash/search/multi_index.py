@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
 from . import scan
-from .candidates import ID_BITS, Found, joined, split_ranks
 from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
 from .lanes import LANES, below, distance, lowest
 from .parallel import in_threads, tiles
+from .scan import ID_BITS, Found, joined, split_ranks
 
 # What a search costs, counted in codes of a scan (measured at 32 and 64 bits, a little on the dear side).
 PROBE = 500  # to open a bucket

@@ -13,10 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, popcount
-from .candidates import ID_BITS, Found, joined, split_ranks
 from .columns import EVERY, Bitmap, Columns, Contiguous, Queries, contiguous, n_live
 from .lanes import LANES, below, distance, lowest
 from .parallel import TILE, in_threads, tiles
+
+Found = tuple[NDArray[np.int64], NDArray[np.int32]]
+"""Ids and distances, of one query or of several (n_queries, k)."""
+
+ID_BITS = 48
+"""A rank is a whole number that sorts as (distance, id): ``distance << ID_BITS | id``."""
 
 _FEW = 12  # a share of the codes below which a threshold soon passes over most of them
 _BLOCK_BYTES = 16_384
@@ -101,6 +106,18 @@ def within(
 
     in_threads(answer, tiles(len(queries), n_threads), n_threads)
     return found
+
+
+def split_ranks(ranks: NDArray[np.int64]) -> Found:
+    """Return ids and distances from ranks, which are whole numbers that sort as (distance, id)."""
+    return ranks & ((1 << ID_BITS) - 1), (ranks >> ID_BITS).astype(np.int32)
+
+
+def joined(parts: list[Found], k: int | None = None) -> Found:
+    """Return the answers from ranges of codes, given in their order, as one, by (distance, id); k at most."""
+    ids, distances = (np.concatenate([part[i] for part in parts], axis=-1) for i in (0, 1))
+    order = np.argsort(distances, axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(ids, order, axis=-1), np.take_along_axis(distances, order, axis=-1)
 
 
 def _in_parts(queries: Columns, columns: Columns, k: int, live: Bitmap | None, n_threads: int) -> Found:

@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import validation
 from . import scan
-from .candidates import Found
 from .columns import Bitmap, Columns, n_live
 from .multi_index import NEIGHBOR, MultiIndex, occupancy, work
+from .scan import Found
 
 Method = Literal["auto", "scan", "multi-index"]
 

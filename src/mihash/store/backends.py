@@ -5,8 +5,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from .cluster_options import Cluster
-from .elsewhere import Moved, RowsElsewhere
-from .generations import as_generation, generation_folder
+from .generations import Moved, RowsElsewhere, as_generation, generation_folder
 from .rescoring import PRODUCT
 from .sqlite.database import DATABASE
 from .sqlite.sqlite_table import SQLiteTable

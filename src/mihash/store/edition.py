@@ -14,12 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..codes import bit_entropy
 from ..errors import CorruptStore
 from ..mapping import HashMapping
 from ..mapping.factors import N_FACTORS, factors_of
 from ..search import Bitmap, Columns, Searcher, as_bitmap, as_codes, as_columns, empty_columns
 
 CODE_ROWS = 65_536
+_COUNTED = 2048  # codes that are looked at to tell how much they say
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,16 @@ class Edition:
         """Return some rows as they are stored: codes, and factors behind them."""
         codes = self.codes(start, stop)
         return np.concatenate([codes, self.factors[start:stop]], axis=1) if self.has_factors else codes
+
+    def code_sample(self) -> dict[str, Any]:
+        """Return how many codes were looked at, how many are distinct, and the mean entropy of a bit."""
+        rows = np.linspace(0, self.n - 1, min(self.n, _COUNTED)).astype(np.int64)
+        codes = as_codes(self.columns[rows], self.mapping.n_bits)
+        return {
+            "codes_sampled": len(codes),
+            "codes_distinct": len(np.unique(codes, axis=0)),
+            "bit_entropy": bit_entropy(codes, self.mapping.n_bits),
+        }
 
 
 def write_codes(connection: sqlite3.Connection, edition: Edition, start: int) -> None:

@@ -9,10 +9,22 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorruptStore
+from ..errors import CorruptStore, NotReady
 from .sqlite.database import DATABASE, Database
 
 _NAME = re.compile(r"generation-([1-9][0-9]{0,8})")
+
+
+class RowsElsewhere(NotReady):
+    """The folder holds the coordinator of a table whose rows are on other machines."""
+
+
+class Moved(NotReady):
+    """Another generation of the index answers, in a folder inside this one."""
+
+    def __init__(self, generation: Any) -> None:
+        super().__init__("The vectors of this index were replaced: another generation answers.")
+        self.generation = generation
 
 
 def root_of(folder: Path) -> Path:

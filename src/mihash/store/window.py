@@ -4,11 +4,9 @@ An expiry is part of the change that causes it: one transaction stores the new r
 so no answer holds an expired row. What has expired is stored, and is never decided again.
 """
 
-import heapq
 import json
 import math
 import re
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -103,50 +101,3 @@ def _as_seconds(value: Any) -> float:
     except ValueError:
         return math.nan
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-class Ages:
-    """The times of the items, so that the oldest are found at once: 16 bytes an item.
-
-    Parameters
-    ----------
-    ids, times
-        The items, and the time of each in seconds; items without a time (NaN) never expire.
-    """
-
-    def __init__(self, ids: NDArray[np.int64], times: NDArray[np.float64]) -> None:
-        known = np.flatnonzero(~np.isnan(times))
-        order = known[np.argsort(times[known], kind="stable")]
-        self._ids, self._times, self._at = ids[order], times[order], 0
-        self._recent: list[tuple[float, int]] = []
-        self.newest = float(self._times[-1]) if len(order) else -math.inf
-
-    def add(self, ids: NDArray[np.int64], times: NDArray[np.float64]) -> None:
-        """Take in more items."""
-        for pair in zip(times.tolist(), ids.tolist(), strict=True):
-            heapq.heappush(self._recent, pair)
-        self.newest = max(self.newest, float(times.max(initial=-math.inf)))
-        if len(self._recent) > 1000 + (len(self._ids) - self._at) // 8:
-            left = sorted(self._recent)
-            ids_ = np.concatenate(
-                [self._ids[self._at :], np.array([number for _, number in left], dtype=np.int64)]
-            )
-            times_ = np.concatenate([self._times[self._at :], np.array([when for when, _ in left])])
-            order = np.argsort(times_, kind="stable")
-            self._ids, self._times, self._at, self._recent = ids_[order], times_[order], 0, []
-
-    def before(self, limit: float) -> list[int]:
-        """Return the items whose time is before a limit; `drop` removes them."""
-        end = int(np.searchsorted(self._times, limit, side="left"))
-        return [*self._ids[self._at : end].tolist(), *(number for when, number in self._recent if when < limit)]
-
-    def drop(self, limit: float) -> None:
-        """Forget the items whose time is before a limit."""
-        self._at = max(self._at, int(np.searchsorted(self._times, limit, side="left")))
-        while self._recent and self._recent[0][0] < limit:
-            heapq.heappop(self._recent)
-
-
-def now_s() -> float:
-    """Return the time in seconds since 1970: an item that is dated later does not make others expire."""
-    return time.time()

@@ -17,8 +17,7 @@ from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
 from ..rescoring import PRODUCT, rescored
 from .database import Database
-from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field
-from .filter_masks import mask_of
+from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field, mask_of
 from .items import check_items, count_matching, keys_of, largest_key, matching
 from .segments import Segments
 from .settings import read_settings

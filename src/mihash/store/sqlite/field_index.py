@@ -7,16 +7,16 @@ item changes its entries in the same transaction, and a filter on the field look
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore
-from ..filter_sql import Leaf, paths_of, where_sql
+from ..filter_sql import Leaf, Negation, Tree, paths_of, where_sql
 from ..metadata import to_json
-from .seals import value_check
+from .checksums import value_check
 
 FEWEST_ITEMS = 20_000
 """Below so many items a filter reads the metadata: that takes a few milliseconds."""
@@ -91,7 +91,31 @@ def leave(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
         connection.executemany(query, entries)
 
 
-def matching_ids(connection: sqlite3.Connection, leaf: Leaf, number: int) -> tuple[NDArray[np.int64], bool]:
+def mask_of(
+    connection: sqlite3.Connection, tree: Tree, ids: NDArray[np.int64], fields: Mapping[str, int]
+) -> NDArray[np.bool_]:
+    """Return for each row, by its id (increasing), whether a filter is true of it; all fields have an index.
+
+    It says nothing of rows that were deleted.
+    """
+    if isinstance(tree, Leaf):
+        found, are_those = _matching_ids(connection, tree, fields[tree.name])
+        mask = np.full(len(ids), not are_those)
+        rows = np.searchsorted(ids, found)
+        there = rows < len(ids)
+        rows, found = rows[there], found[there]
+        mask[rows[ids[rows] == found]] = are_those
+        return mask
+    if isinstance(tree, Negation):
+        return ~mask_of(connection, tree.part, ids, fields)
+    masks = [mask_of(connection, part, ids, fields) for part in tree.parts]
+    if not masks:
+        return np.full(len(ids), tree.every)
+    joined: NDArray[np.bool_] = (np.logical_and if tree.every else np.logical_or).reduce(masks)
+    return joined
+
+
+def _matching_ids(connection: sqlite3.Connection, leaf: Leaf, number: int) -> tuple[NDArray[np.int64], bool]:
     """Return ids of items, and whether the condition is true of these or, where it is shorter, of all others."""
     if leaf.operator == "$exists":
         return _found(connection, number, "element = 0", []), bool(leaf.operands[0])

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
 from ..keys import Key
-from ..metadata import encode_metadata
-from ..window import Ages, Window
+from ..metadata import decode_metadata, encode_metadata
+from ..question import Item
+from .checksums import value_check, value_checks
 from .schema import check_structure
-from .seals import value_check, value_checks
+from .segments import LabelKind, Segments
 
 
 class EncodedMetadata(str):
@@ -148,6 +149,29 @@ def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
     return found
 
 
+def stored_items(
+    connection: sqlite3.Connection,
+    segments: Segments,
+    keys: Sequence[Key],
+    n_features: int,
+    kind: LabelKind | None,
+) -> list[Item]:
+    """Return the items of keys, in their order, inside a transaction; an unknown key raises `UnknownName`."""
+    ids, texts = lookup(connection, keys, with_texts=True)
+    numbers = np.array(all_found(keys, ids), dtype=np.int64)
+    if not len(numbers):
+        return []
+    wanted, places = np.unique(numbers, return_inverse=True)
+    vectors = segments.fetch(wanted, n_features)
+    if vectors is None:
+        raise CorruptStore(f"A vector of {len(keys)} stored keys is missing. Use a backup.")
+    labels = [None] * len(wanted) if kind is None else segments.labels_of(wanted, kind)
+    return [
+        Item(key, vectors[place], labels[place], decode_metadata(text))
+        for key, place, text in zip(keys, places.tolist(), texts, strict=True)
+    ]
+
+
 def list_items(
     connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], after: int = -1, limit: int | None = None
 ) -> tuple[list[int], list[Key]]:
@@ -163,7 +187,8 @@ def list_items(
 def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Sequence[str | None]) -> None:
     """Replace the metadata of stored ids inside a transaction."""
     keys = keys_of(connection, np.array(ids, dtype=np.int64))
-    rows = [(text, _seal(number, keys[number], text), number) for number, text in zip(ids, texts, strict=True)]
+    seals = _seals(ids, [keys[number] for number in ids], texts)
+    rows = list(zip(texts, seals, ids, strict=True))
     connection.executemany("UPDATE item SET metadata = ?, seal = ? WHERE id = ?", rows)
 
 
@@ -250,29 +275,10 @@ def _unsealed_key(number: int, key: Key, seal: int) -> Key:
     return key
 
 
-def _seal(number: int, key: Key, text: str | None) -> int:
-    both = (value_check(number, key) << 32) | value_check(number, text)
-    return both - (1 << 64) if both >= 1 << 63 else both
-
-
 def _seals(ids: Sequence[int], keys: Sequence[Key], metadata: Sequence[str | None] | None) -> list[int]:
-    """Return what `_seal` does for each row."""
+    """Return both checksums of each row as one number, that of the key in the upper half."""
     first = value_checks(ids, keys)
     second = value_checks(ids, [None] * len(ids) if metadata is None else metadata)
     both = (np.array(first, dtype=np.uint64) << np.uint64(32)) | np.array(second, dtype=np.uint64)
     seals: list[int] = both.view(np.int64).tolist()
     return seals
-
-
-def read_ages(connection: sqlite3.Connection, window: Window) -> Ages:
-    """Return the times that the metadata of all items have."""
-    rows = connection.execute("SELECT id, metadata FROM item").fetchall()
-    times = np.array([window.time_of(text) for _, text in rows], dtype=np.float64)
-    return Ages(np.array([number for number, _ in rows], dtype=np.int64), times)
-
-
-def times_before(connection: sqlite3.Connection, ids: Sequence[int], window: Window, limit: float) -> list[int]:
-    """Return those of some items that are stored and have a time before a limit now."""
-    query = f"SELECT id, metadata FROM item WHERE id {_AMONG}"
-    found = connection.execute(query, (json.dumps(list(ids)),))
-    return [number for number, text in found if window.time_of(text) < limit]

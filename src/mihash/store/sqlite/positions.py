@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ... import validation
 from ...errors import CorruptStore, InvalidInput
 from ..keys import Key, is_text
+from .checksums import value_check
 from .schema import check_structure
-from .seals import value_check
 
 
 class Reading(NamedTuple):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...errors import CorruptStore
-from .seals import SEALED, seal_rows
+from .checksums import SEALED, seal_rows
 
 _BASE = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import jit
-from .checksum import row_checks
+from .checksums import row_checks
 from .database import PAGE_BYTES
 from .file_reads import FileReads
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, InvalidInput
 from ...validation import missing_rows
-from .checksum import row_checks
+from .checksums import row_checks
 from .database import PAGE_BYTES, Database
 from .segment_heads import HEADS, damaged, has_head_index, head_of, ids_of, unpacked_ids
 from .single_rows import SingleRows

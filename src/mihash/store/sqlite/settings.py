@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import validation
 from ...errors import CorruptStore
-from .seals import value_check
+from .checksums import value_check
 
 METRICS = ("euclidean", "cosine", "ip")
 

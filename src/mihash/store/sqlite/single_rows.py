@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore
-from .checksum import row_checks
+from .checksums import row_checks
 from .database import Database
 from .segment_heads import HEADS, damaged, has_head_index, ids_of
 from .segment_pages import SegmentPages

@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from ...errors import CorruptStore, StoreError
 from ..change import Rows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
-from ..elsewhere import Moved, RowsElsewhere
 from ..filters import Condition
-from ..generations import GenerationWatch
+from ..generations import GenerationWatch, Moved, RowsElsewhere
 from ..keys import Key
 from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
 from ..table import Table
 from .answers import Answers
-from .code_sample import code_sample
 from .database import Database
 from .field_index import enter, leave
 from .items import (
@@ -40,11 +38,11 @@ from .items import (
     lookup,
     remove_items,
     removed_items,
+    stored_items,
     top_key,
 )
 from .segments import Segment, Segments
 from .settings import new_settings, read_settings, with_factors, write_settings
-from .stored_items import stored_items
 from .verification import verify
 from .versions import drop_mappings, mapping_of, mark_published
 
@@ -346,7 +344,7 @@ class SQLiteTable(Table):
     def about(self) -> dict[str, Any]:
         """Return how much the codes tell, on a sample of the rows."""
         edition = self.edition
-        return {} if edition is None or not edition.n else code_sample(edition)
+        return {} if edition is None or not edition.n else edition.code_sample()
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping; return how much.

@@ -12,10 +12,10 @@ from ...errors import CorruptStore, MIHashError
 from ...mapping import HashMapping
 from ...search import as_codes
 from ..edition import CODE_ROWS, Edition, read_codes
+from .checksums import SEALED, check_seals
 from .database import Database
 from .field_index import check_fields
 from .items import check_items, removed_items
-from .seals import SEALED, check_seals
 from .segments import LabelKind, Segments
 from .settings import read_settings, with_factors
 from .versions import kept_mappings, mapping_of

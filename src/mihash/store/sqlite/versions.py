@@ -12,7 +12,7 @@ from ... import state as saved
 from ...errors import CorruptStore, MIHashError, UnknownName
 from ...mapping import HashMapping, mapping_from_state
 from ...records import Record
-from .seals import check_seals, seal_rows
+from .checksums import check_seals, seal_rows
 
 KEPT_MAPPINGS = 16
 """How many of the newest versions keep their mappings for a rollback, and of those that have answered."""
