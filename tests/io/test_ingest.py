@@ -5,8 +5,13 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
-from mihash.io.ingest import ingest, name_of, rows_in
+from mihash.io.ingest import ingest, name_of
 from mihash.io.readers import Columns, open_source
+from mihash.io.row_checksums import Contents
+
+
+def rows_in(index, file):
+    return Contents.at(index.position(name_of(file))).n_rows
 
 
 @pytest.fixture
@@ -30,8 +35,8 @@ def test_positions_and_progress(index, tmp_path):
     )
     assert (added.before, added.added) == (0, 1500)
     assert calls == [(what, n, 1500) for what in ("checking", "adding") for n in (1024, 1500)]
-    assert rows_in(index, name_of(file)) == 1500
-    assert rows_in(index, "file:nothing") == 0
+    assert rows_in(index, file) == 1500
+    assert rows_in(index, "nothing") == 0
 
 
 def test_interrupted_in_a_chunk(index, tmp_path, monkeypatch):
@@ -49,7 +54,7 @@ def test_interrupted_in_a_chunk(index, tmp_path, monkeypatch):
     monkeypatch.setattr(mihash.OnlineIndex, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ingest(index, [(open_source(file), name_of(file))])
-    assert rows_in(index, name_of(file)) == len(index) == 2048
+    assert rows_in(index, file) == len(index) == 2048
     (added,) = ingest(index, [(open_source(file), name_of(file))])
     assert (added.before, added.added, len(index)) == (2048, 952, 3000)
 

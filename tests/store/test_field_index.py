@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from test_filters import filters, items, st
 
 from mihash.errors import CorruptStore
+from mihash.store.change import Change
 from mihash.store.filters import compile_filter
 from mihash.store.sqlite import answers
 from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave, mask_of
@@ -107,9 +108,9 @@ def test_a_filter_makes_an_index_that_every_change_keeps(table, folder):
     with table.database.read() as connection:
         assert filtered_fields(connection) == {"a": 0, "b.c": 1}
     table.add(X[40:50], [f"k{i}" for i in range(40, 50)], metadata=[{"a": 1}] * 10)
-    table.upsert(X[50:53], ["k1", "k5", "new"], metadata=[{"a": 2}, None, {"a": 1}])
-    table.update(["k2", "k6"], metadata=[{"a": 1}, {}])
-    table.update(["k3"], X[53:54])
+    table.write(Change.upsert(X[50:53], ["k1", "k5", "new"], metadata=[{"a": 2}, None, {"a": 1}]))
+    table.write(Change.update(["k2", "k6"], metadata=[{"a": 1}, {}]))
+    table.write(Change.update(["k3"], X[53:54]))
     table.delete(["k9", "k13"])
     for where in ({"a": 1}, {"a": [2, 3]}, {"a": {"$ne": 1}}, {"a": None}, {"b.c": "3"}):
         assert found(where) == sorted(table.keys(compile_filter(where)))

@@ -9,6 +9,7 @@ import pytest
 
 import damage
 from mihash.errors import CorruptStore, NotReady
+from mihash.store.change import Change
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 from stored import FIRST, SECOND, D, Q, X, answer, compact, metadata_of, opened
 
@@ -18,7 +19,7 @@ def test_a_reader_in_the_same_process_follows(table, folder):
         deeds = [
             lambda: table.add(X[:10], range(50, 60), metadata=metadata_of(10)),
             lambda: table.delete([53]),
-            lambda: table.update([54], X[20:21]),
+            lambda: table.write(Change.update([54], X[20:21])),
             lambda: table.rebuild(SECOND),
             lambda: table.add(X[30:35], list("abcde"), np.arange(5)),
             lambda: compact(table),
@@ -72,8 +73,8 @@ def test_a_reader_follows_in_every_thread(table, folder):
     table.add(X[:5], list("abcde"))
     with opened(folder, read_only=True) as reader:
         answer(reader)
-        for deed in (lambda: table.add(X[5:10], list("fghij")), lambda: table.update(["a"], X[20:21])):
-            deed()
+        for change in (Change.add(X[5:10], list("fghij")), Change.update(["a"], X[20:21])):
+            table.write(change)
             assert in_a_thread(lambda: answer(reader)) == answer(table)
 
 
@@ -106,7 +107,7 @@ def test_a_reader_in_another_process_follows(table, folder):
                 lambda: table.delete([3, 4]),
                 lambda: compact(table),
                 lambda: table.add(X[20:22], ["a", "b"]),
-                lambda: table.update(["a"], X[50:51]),
+                lambda: table.write(Change.update(["a"], X[50:51])),
             ):
                 deed()
                 print(file=reader.stdin, flush=True)

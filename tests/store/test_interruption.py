@@ -5,6 +5,7 @@ import pytest
 
 from mihash.errors import StoreError
 from mihash.mapping import LinearMapping
+from mihash.store.change import Change
 from stored import D, X, answer, compact, everything, opened
 
 
@@ -42,7 +43,7 @@ def test_an_interrupt_leaves_what_is_on_the_disk(table, folder, deed):
         line += 1
         deeds = {
             "add": lambda: table.add(X[line : line + 2], [f"new {line}", f"more {line}"]),  # noqa: B023
-            "update": lambda: table.update(["key 3"], X[line : line + 1]),  # noqa: B023
+            "update": lambda: table.write(Change.update(["key 3"], X[line : line + 1])),  # noqa: B023
             "delete": lambda: table.delete([f"gone {line}"]),  # noqa: B023
         }
         if deed == "delete":
@@ -73,7 +74,9 @@ def test_a_full_disk_leaves_all_as_it_was_and_room_is_used_again(table, folder, 
     table.add(vectors, keys, metadata=[{"a": "x" * 50} for _ in range(n)])
     deeds = {
         "add": lambda: table.add(vectors, [f"new {i}" for i in range(n)]),
-        "update": lambda: table.update(keys, vectors[::-1], metadata=[{"b": "y" * 100} for _ in range(n)]),
+        "update": lambda: table.write(
+            Change.update(keys, vectors[::-1], metadata=[{"b": "y" * 100} for _ in range(n)])
+        ),
         "delete": lambda: table.delete(keys[10:]),
         "rebuild": lambda: table.rebuild(LinearMapping(np.random.default_rng(1).standard_normal((D, 4000)))),
         "compact": lambda: compact(table),

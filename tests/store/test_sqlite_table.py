@@ -7,6 +7,7 @@ import pytest
 import damage
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput, NotReady, UnknownName
 from mihash.mapping import LinearMapping
+from mihash.store.change import Change
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 from oracles_tables import PlainTable, assert_answers
 from stored import FIRST, SECOND, D, Q, X, answer, compact, everything, metadata_of, opened
@@ -26,7 +27,7 @@ def compared(table, plain, mapping, seed):
     for where, accepts in ((None, lambda _: True), FILTERS[seed % len(FILTERS)]):
         for k in (1, 5, 1000):
             for rescore in (0, 10):
-                hits = table.search(queries, k, where, rescore)
+                hits = table.search(queries, k, where=where, rescore=rescore)
                 assert_answers(hits, [plain.search(q, mapping, k, accepts, rescore) for q in queries], rescore > 0)
         for radius in (0, mapping.n_bits // 2, mapping.n_bits):
             hits = table.search(queries, where=where, radius=radius)
@@ -77,8 +78,8 @@ def test_a_random_life_is_that_of_a_plain_dictionary(folder, seed):
             plain.delete(some)
         elif deed == "update":
             metadata = metadata_of(len(some)) if rng.random() < 0.5 else None
-            for each in (table, plain):
-                each.update(some, vectors[: len(some)], None, metadata)
+            table.write(Change.update(some, vectors[: len(some)], None, metadata))
+            plain.update(some, vectors[: len(some)], None, metadata)
         elif deed == "rebuild":
             mapping = mappings[turn % 3]
             table.rebuild(mapping)
@@ -121,7 +122,7 @@ def test_before_anything_was_added(folder):
 
 def test_no_queries_and_no_rows(table):
     assert table.add(X[:0])[0] == []
-    assert table.update([], X[:0])[0] == []
+    assert table.write(Change.update([], X[:0]))[0] == []
     assert table.delete([]) == 0
     table.add(X[:5])
     assert len(table.search(X[:0]).keys) == 0
@@ -153,10 +154,10 @@ def test_no_queries_and_no_rows(table):
         lambda table: table.add(X[:2], metadata=[{}]),
         lambda table: table.add(X[:1], metadata=[{"a": object()}]),
         lambda table: table.add(X[:1], keys=["key 3"]),
-        lambda table: table.update(["key 1", "key 1"], X[:2]),
-        lambda table: table.update(["key 1"], X[:2]),
-        lambda table: table.update(["unknown"], X[:1]),
-        lambda table: table.update(["key 1", "unknown"], X[:2]),
+        lambda table: table.write(Change.update(["key 1", "key 1"], X[:2])),
+        lambda table: table.write(Change.update(["key 1"], X[:2])),
+        lambda table: table.write(Change.update(["unknown"], X[:1])),
+        lambda table: table.write(Change.update(["key 1", "unknown"], X[:2])),
         lambda table: table.delete("unknown"),
         lambda table: table.delete(["key 1", "unknown"]),
         lambda table: table.delete(1.5),

@@ -6,6 +6,7 @@ import pytest
 
 from mihash import state
 from mihash.errors import UnknownName
+from mihash.store.change import Change
 from mihash.store.edition import CODE_ROWS
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 from mihash.store.sqlite.versions import KEPT_MAPPINGS, drop_mappings, kept_mappings
@@ -101,7 +102,8 @@ def test_what_happens_during_a_build_is_in_both_versions(table, folder):
         for each in (table, plain):
             each.add(X[40:44] + len(turns), [f"{len(turns)} {i}" for i in range(4)])
             each.delete([100 + len(turns)])
-            each.update([110], X[60:61] * len(turns))
+        table.write(Change.update([110], X[60:61] * len(turns)))
+        plain.update([110], X[60:61] * len(turns))
         assert_answers(table.search(Q, 100, rescore=0), [plain.search(q, FIRST, 100) for q in Q])
         assert table.search(Q).version == 0
         return len(turns) > 4
@@ -172,7 +174,7 @@ def test_searches_miss_nothing_while_keys_get_new_vectors(table, folder):
     for thread in threads:
         thread.start()
     for turn in range(60):
-        table.update([names[turn % 20]], X[turn : turn + 1])
+        table.write(Change.update([names[turn % 20]], X[turn : turn + 1]))
         if turn % 20 == 10:
             compact(table)
     done.set()

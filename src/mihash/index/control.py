@@ -364,12 +364,13 @@ class IndexControl:
     def _write(self, change: Change, y: validation.GivenLabels | None, n: int | None = None) -> list[Key]:
         """Store the rows of a change with their labels, and learn from n rows, by default from all that wait."""
         with self._writing:
-            if self._opened.last < 0:
+            if first := self._opened.last < 0:
                 chosen = with_choices(self._opened, self._options, change, y is not None)
                 if chosen != self._options:
                     self._options, self._history = chosen, History(self._opened, chosen)
             loop = self._ready()
-            validation.width("X", change.vectors, loop.learner.n_features if len(change.vectors) else None)
+            if first and len(change.vectors):  # later rows have the width of those that are stored
+                validation.width("X", change.vectors, loop.learner.n_features)
             labels, settings = self._checked_labels(loop, len(change.vectors), y)
             with self._history.consistent(InvalidInput, UnknownName):
                 keys, stored = self._table.write(replace(change, labels=labels), **settings)

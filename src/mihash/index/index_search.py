@@ -93,9 +93,9 @@ class IndexSearch(IndexControl):
         ([3], [2, 4], 'euclidean')
         >>> folder.cleanup()
         """
-        how: dict[str, Any] = {"method": method, "n_threads": n_threads}
-        options: dict[str, Any] = {"where": where, "radius": radius, "margins": margins} | how
-        hits = self._hits(X, k, key, rescore, recall, options)
+        options: dict[str, Any] = {"k": k, "where": where, "radius": radius, "rescore": rescore}
+        options |= {"margins": margins, "recall": recall, "method": method, "n_threads": n_threads}
+        hits = self._hits(X, key, options)
         if (
             where
             and len(self._table)
@@ -112,12 +112,12 @@ class IndexSearch(IndexControl):
         """Return which fields of a filter no item has: misspelt names, most often."""
         return self._table.unknown_fields(compile_filter(where))
 
-    def _hits(self, X: ArrayLike | None, *question: Any) -> Hits:
+    def _hits(self, X: ArrayLike | None, key: Key | None, options: Mapping[str, Any]) -> Hits:
         """Return what `search` does, from one generation, without a warning about unknown fields."""
         while True:
             table = self._table
             try:
-                return _hits_of(table, X, *question)
+                return _hits_of(table, X, key, options)
             except (NotReady, StoreError):
                 if self._closed or self._table is table:
                     raise  # else a migration has closed it meanwhile: ask the table that answers now
@@ -130,24 +130,14 @@ class IndexSearch(IndexControl):
         return evaluate(self._table, k, n_queries, rescore, seed)
 
 
-def _hits_of(
-    table: Table,
-    X: ArrayLike | None,
-    k: int,
-    key: Key | None,
-    rescore: int | None,
-    recall: float | None,
-    options: Mapping[str, Any],
-) -> Hits:
+def _hits_of(table: Table, X: ArrayLike | None, key: Key | None, options: Mapping[str, Any]) -> Hits:
     if X is not None and key is None:
-        return table.search(X, k, rescore=rescore, recall=recall, **options)
+        return table.search(X, **options)
     if X is not None or key is None:
         raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
-    Question.checked(k=k, rescore=rescore, recall=recall, **options)  # before the key is looked for
-    query = table.get(key).vector
-    asked = Question.of(query, table.n_features, k=k, rescore=rescore, recall=recall, **options)
-    asked = table.target.chosen(asked)
-    more = asked.rescore and max(asked.rescore, k) + 1  # it finds itself
+    Question.checked(**options)  # before the key is looked for
+    asked = table.target.chosen(Question.of(table.get(key).vector, table.n_features, **options))
+    k, more = asked.k, asked.rescore and max(asked.rescore, asked.k) + 1  # it finds itself
     asked = replace(asked, k=k + 1, rescore=more)
     hits = asked.hits(table.nearest(asked))
     others = np.flatnonzero(hits.keys != key)[: k if asked.radius is None else None]

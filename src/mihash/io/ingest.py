@@ -67,11 +67,6 @@ def name_of(path: str | os.PathLike[str]) -> str:
     return f"file:{Path(path).resolve()}"
 
 
-def rows_in(index: OnlineIndex, name: str) -> int:
-    """Return how many rows of a source are in an index."""
-    return Contents.at(index.position(name)).n_rows
-
-
 def ingest(
     index: OnlineIndex,
     sources: Sequence[tuple[Source, str | None]],
@@ -123,11 +118,7 @@ def ingest(
         if part.source.repeatable:
             part.check_begin(tell)
     if check:
-        seen, shape = NewKeys(index), Shape.of(index)
-        for part in parts:
-            if part.source.repeatable:
-                shape = part.check(shape, seen, tell)
-        seen.check_unique()
+        _check_all(index, parts, NewKeys(index), tell)
     return [part.run(tell) for part in parts]
 
 
@@ -157,12 +148,17 @@ def upsert(
     parts = [_Upsert(index, source, None) for source in sources]
     check_labels(index, sources)
     if check:
-        seen, shape = NewKeys(index, replaces=True), Shape.of(index)
-        for part in parts:
-            if part.source.repeatable:
-                shape = part.check(shape, seen, tell)
-        seen.check_unique()
+        _check_all(index, parts, NewKeys(index, replaces=True), tell)
     return [part.upsert(tell) for part in parts]
+
+
+def _check_all(index: OnlineIndex, parts: "Sequence[_Ingest]", seen: NewKeys, tell: Progress) -> None:
+    """Read all sources through that can be read again, and raise where a row could not be stored."""
+    shape = Shape.of(index)
+    for part in parts:
+        if part.source.repeatable:
+            shape = part.check(shape, seen, tell)
+    seen.check_unique()
 
 
 class _Ingest:

@@ -87,7 +87,7 @@ def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: st
         if each.table is not None:
             name = html.escape(heading, quote=True)
             parts.append(f"<div class='scroll' tabindex='0' role='region' aria-label='{name}'>")
-            parts += [to_html(each.table, caption=False), "</div>"]
+            parts += [to_html(each.table), "</div>"]
     return whole_page(f"mihash: the paper's experiments ({scale})", _heading(scale), _about(scale), links, parts)
 
 
@@ -181,16 +181,13 @@ def to_markdown(table: Table) -> str:
     return "\n".join(lines)
 
 
-def to_html(table: Table, caption: bool = True) -> str:
-    """Return a table as a fragment of HTML; cells of numbers have the class ``number``.
-
-    Where a heading above it has the title already, it needs no caption.
+def to_html(table: Table) -> str:
+    """Return a table as a fragment of HTML, without its title; cells of numbers have the class ``number``.
 
     Examples
     --------
     >>> print(to_html(Table("U < 2", ("method", "AUC"), (("OKH", "0.287"),))))
     <table>
-    <caption>U &lt; 2</caption>
     <thead><tr><th>method</th><th class="number">AUC</th></tr></thead>
     <tbody>
     <tr><td>OKH</td><td class="number">0.287</td></tr>
@@ -207,7 +204,6 @@ def to_html(table: Table, caption: bool = True) -> str:
 
     lines = [
         "<table>",
-        *([f"<caption>{html.escape(table.title)}</caption>"] if caption else []),
         f"<thead>{line('th', table.columns)}</thead>",
         "<tbody>",
         *(line("td", row) for row in table.rows),

@@ -24,7 +24,7 @@ from .outcomes import comes_with_package, read_job
 from .results import machine, versions, write_result
 from .scales import Stage, images_of, stage
 from .sources import Source, check_folder, find_source
-from .training import device_of, name_of, train_jobs
+from .training import device_of, train_jobs
 
 N_CHECKPOINTS = 50
 _COST_OF_STREAM = {"places205": 6.0, "cifar10": 1.5, "labelme": 1.0}
@@ -231,7 +231,9 @@ def _fit(where: Stage, task: Task) -> list[dict[str, Any]]:
         "versions": versions() | torch,
     }
     if _on_device(task):
-        common["machine"] = machine() | {"device": name_of(task.device)}
+        from ..deep.device import device_name
+
+        common["machine"] = machine() | {"device": device_name(task.device)}
     return [common | result for result in found]
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import validation
 from .checks.judgement import whole_batches
 from .definition import Definition
 from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
 from .jobs import Job
-from .learner_rows import learner_rows
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
 from .published import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
 
@@ -21,6 +22,7 @@ THEIRS = "paper: "
 """How the names of columns with the paper's numbers begin."""
 
 LABELS = ("data set", "bits", "method")
+_EARLY = 0.05  # of the stream
 
 Row = dict[str, str]
 Found = dict[Job, Outcome]
@@ -176,6 +178,32 @@ def _reservoirs(found: Found) -> Made:
         yield outcome, cells | {"AUC against the usual size": change}
 
 
+def _learners(found: Found) -> Made:
+    """Yield a row for each learner, data set and code length: means over the trials.
+
+    "early" is mAP after a twentieth of the stream, between the two checkpoints around it.
+
+    Examples
+    --------
+    >>> trial = {"examples": [0, 100], "precisions": [0.2, 0.4], "final": 0.4, "area": 0.3}
+    >>> job = Job("online", "cifar10", "lsh", (), 32)
+    >>> outcome = Outcome((trial | {"times": {"learning_s": 0.001}},), job)
+    >>> next(iter(_learners({job: outcome})))[1]
+    {'final mAP': '0.400', 'AUC': '0.300', 'early': '0.210', 'us per example': '10.0'}
+    """
+    for outcome in found.values():
+        streams = [(trial["examples"], trial["precisions"]) for trial in outcome.trials]
+        early = [np.interp(_EARLY * examples[-1], examples, precisions) for examples, precisions in streams]
+        n = np.mean([examples[-1] for examples, _ in streams])
+        cells = {
+            "final mAP": f"{outcome.mean('final'):.3f}",
+            "AUC": f"{outcome.mean('area'):.3f}",
+            "early": f"{np.mean(early):.3f}",
+            "us per example": f"{1e6 * outcome.mean('learning_s') / n:.1f}",
+        }
+        yield outcome, cells
+
+
 def _missing(found: Found) -> Made:
     """Yield a row for each share of missing labels, and what is left of the mAP with all labels."""
     for job, outcome in found.items():
@@ -204,7 +232,7 @@ _STREAM_ROWS: dict[str, Callable[[Found], Made]] = {
     "intervals": _intervals,
     "times": _times,
     "reservoirs": _reservoirs,
-    "learners": learner_rows,
+    "learners": _learners,
     "missing": _missing,
 }
 _FIT_ROWS: dict[str, Callable[[Found], Iterable[Row]]] = {

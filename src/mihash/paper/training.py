@@ -41,19 +41,6 @@ def device_of(device: str) -> str:
     return best_device() if device == "auto" else str(find_device(device))
 
 
-def name_of(device: str) -> str:
-    """Return what a device is called.
-
-    Examples
-    --------
-    >>> name_of("cpu")
-    'cpu'
-    """
-    from ..deep.device import device_name
-
-    return device_name(device)
-
-
 def train_jobs(jobs: Sequence[Job], images: Images, device: str, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Train a network for each job and yield its result: mAP as ``"final"``, losses, sizes and times.
 

@@ -44,16 +44,9 @@ class Cluster:
             validation.integer("shards", self.shards, minimum=1, maximum=4096)
         if self.timeout_s is not None:
             validation.number("timeout_s", self.timeout_s, above=0)
-        if self.allow_partial not in (None, True, False):
+        if not isinstance(self.allow_partial, bool | None):
             raise InvalidInput(f"`allow_partial` must be True or False; got {self.allow_partial!r:.80}.")
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given."""
         return {name: value for name, value in vars(self).items() if value is not None}
-
-
-def check_patience(timeout_s: float, allow_partial: bool) -> None:
-    """Raise where a table on Ray is not to wait so long, or cannot be told whether answers may be partial."""
-    validation.number("timeout_s", timeout_s, above=0)
-    if not isinstance(allow_partial, bool):
-        raise InvalidInput(f"`allow_partial` must be True or False; got {allow_partial!r:.80}.")

@@ -135,22 +135,6 @@ class Table(ItemReads):
         """Store items under unique keys: `write` of `Change.add`."""
         return self.write(Change.add(X, keys, labels, metadata, source))
 
-    def upsert(
-        self, X: ArrayLike, keys: ArrayLike | Key, labels: ArrayLike | None = None, metadata: Metadata = None
-    ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Store items, in place of those of the same keys: `write` of `Change.upsert`."""
-        return self.write(Change.upsert(X, keys, labels, metadata))
-
-    def update(
-        self,
-        keys: ArrayLike | Key,
-        X: ArrayLike | None = None,
-        labels: ArrayLike | None = None,
-        metadata: Metadata = None,
-    ) -> tuple[list[Key], NDArray[np.float32]]:
-        """Give stored keys new vectors, new metadata, or both: `write` of `Change.update`."""
-        return self.write(Change.update(keys, X, labels, metadata))
-
     def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Remove items, by key or by a filter, and return how many: `write` of `Change.delete`."""
         return len(self.write(Change.delete(keys, where))[0])
@@ -299,27 +283,13 @@ class Table(ItemReads):
 
     # The search path
 
-    def search(
-        self,
-        Q: ArrayLike,
-        k: int = 10,
-        where: Mapping[str, Any] | None = None,
-        rescore: int | None = None,
-        radius: int | None = None,
-        margins: bool | None = None,
-        recall: float | None = None,
-        *,
-        method: str = "auto",
-        n_threads: int = 1,
-    ) -> Hits:
+    def search(self, Q: ArrayLike, k: int = 10, **options: Any) -> Hits:
         """Return the nearest items to each query, nearest first, ties in the order of addition.
 
         The options are those of `Question`. Where shards are missing this is a `PartialFailure`, or, if that was
         allowed, a `PartialHits` that names them.
         """
-        options = {"k": k, "where": where, "rescore": rescore, "radius": radius, "margins": margins}
-        question = Question.of(Q, self.n_features, **options, recall=recall, method=method, n_threads=n_threads)
-        question = self.target.chosen(question)
+        question = self.target.chosen(Question.of(Q, self.n_features, k=k, **options))
         return question.hits(self.nearest(question))
 
     def nearest(self, question: Question, with_keys: bool = True) -> Nearest:

@@ -5,6 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import DuplicateKey, InvalidInput, UnknownName
+from mihash.store.change import Change
 from mihash.store.filters import compile_filter
 from mihash.store.ray import RayTable
 from mihash.store.sqlite.sqlite_table import SQLiteTable
@@ -60,10 +61,10 @@ def check_refusals(pair):
         (DuplicateKey, lambda table: table.add(X[:2], keys=["new", -7])),
         (DuplicateKey, lambda table: table.add(X[:2], keys=["new", "new"])),
         (UnknownName, lambda table: table.delete(["a", "nobody"])),
-        (UnknownName, lambda table: table.update(["a", "nobody"], X[:2])),
+        (UnknownName, lambda table: table.write(Change.update(["a", "nobody"], X[:2]))),
         (UnknownName, lambda table: table.get("nobody")),
         (InvalidInput, lambda table: table.add(np.ones((1, D + 1)))),
-        (InvalidInput, lambda table: table.update(["a", "a"], X[:2])),
+        (InvalidInput, lambda table: table.write(Change.update(["a", "a"], X[:2]))),
     ):
         told = []
         for table in pair:
@@ -99,7 +100,7 @@ def test_every_answer_is_that_of_one_table(pair):
     renewed = [5, "k8", 1002]
     fresh = vectors(3)
     for table in both:
-        table.update(renewed, fresh)
+        table.write(Change.update(renewed, fresh))
         table.rebuild(SECOND)
         table.add(vectors(0))
     all_same(pair)
@@ -112,11 +113,11 @@ def test_every_answer_is_that_of_one_table(pair):
     assert pair[0].metadata(asked) == pair[1].metadata(asked)
     newer = vectors(6)
     for table in both:
-        table.upsert(newer, ["k9", "new", 5, 10**7, "k1", 6], metadata=[{"a": 1}] * 6)
-        table.upsert(newer[:3], ["new", "newest", 7])
+        table.write(Change.upsert(newer, ["k9", "new", 5, 10**7, "k1", 6], metadata=[{"a": 1}] * 6))
+        table.write(Change.upsert(newer[:3], ["new", "newest", 7]))
     all_same(pair)
     for table in both:
-        table.update(["k9", 8, "newest"], metadata=[{"a": 2}, {"a": 1, "b": "x"}, None])
+        table.write(Change.update(["k9", 8, "newest"], metadata=[{"a": 2}, {"a": 1, "b": "x"}, None]))
     all_same(pair)
     everywhere = pair[1].keys()
     assert pair[0].keys() == everywhere

@@ -24,7 +24,6 @@ from ... import validation
 from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
 from ..change import Rows
-from ..cluster_options import check_patience
 from ..edition import Published
 from ..filters import Condition
 from ..keys import Key
@@ -75,7 +74,6 @@ class RayTable(Table):
         timeout_s: float = 30.0,
         allow_partial: bool = False,
     ) -> None:
-        check_patience(timeout_s, allow_partial)
         super().__init__(Database(Path(folder), read_only))
         self._asked: Counter[int] = Counter()  # moments that searches are about
         self._asking = threading.Lock()
@@ -149,7 +147,6 @@ class RayTable(Table):
         shards = validation.integer("shards", shards, minimum=1, maximum=4096)
         about = new_settings(dtype, metric) | {"table": "ray", "cluster": uuid.uuid4().hex, "largest_key_ever": -1}
         about |= settings
-        check_patience(timeout_s, allow_partial)
         joined = connect(address)  # for as long as this takes; the table joins on its own account
         try:
             places = place_shards(Path(folder), shards, nodes)
