@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import NotReady, UnknownName
+from ..errors import UnknownName
+from ..extras import load_extra
 from ..index.online_index import OnlineIndex
 from ..trigger import FixedRate, PriceUpdate, Trigger, TriggerUpdate
 
@@ -132,7 +133,7 @@ class Faiss(Contestant):
 
     def __init__(self, inverted: bool) -> None:
         super().__init__()
-        self._faiss = _installed("faiss", "faiss")
+        self._faiss = load_extra("faiss", "faiss is not installed", "faiss")
         self._faiss.omp_set_num_threads(1)
         self._inverted = inverted
         self._index: Any = None
@@ -164,9 +165,10 @@ class Lance(Contestant):
 
     def __init__(self) -> None:
         super().__init__()
-        _installed("pyarrow", "lance")
+        load_extra("lance", "pyarrow is not installed", "pyarrow")
+        lancedb = load_extra("lance", "lancedb is not installed", "lancedb")
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mihash-runbook-"))
-        self._database, self._table = _installed("lancedb", "lance").connect(folder), None
+        self._database, self._table = lancedb.connect(folder), None
 
     def insert(self, tags: Tags, X: Rows) -> None:
         """Append rows."""
@@ -215,12 +217,3 @@ def contestant(name: str) -> Contestant:
     if name not in CONTESTANTS:
         raise UnknownName(f"There is no contestant {name!r}; known: {', '.join(CONTESTANTS)}.")
     return CONTESTANTS[name]()
-
-
-def _installed(module: str, extra: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise NotReady(f"{module} is not installed: pip install 'mihash[{extra}]'.") from None

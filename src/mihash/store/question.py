@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -11,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import InvalidInput, NotReady
+from ..errors import InvalidInput
+from ..extras import load_extra
 from ..mapping import HashMapping
 from ..search import Method, as_method, first_by
 from .filters import Condition, compile_filter
@@ -95,11 +95,11 @@ class Hits(NamedTuple):
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` with one row for each item found: query, rank, key and distance."""
-        return _library("pandas").DataFrame(self._columns())
+        return load_extra("frames", "A data frame needs pandas", "pandas").DataFrame(self._columns())
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame`` with one row for each item found: query, rank, key and distance."""
-        return _library("polars").DataFrame(self._columns())
+        return load_extra("frames", "A data frame needs polars", "polars").DataFrame(self._columns())
 
     def _columns(self) -> dict[str, list[Any]]:
         single = isinstance(self.keys, np.ndarray) and self.keys.ndim == 1
@@ -110,13 +110,6 @@ class Hits(NamedTuple):
             "key": [key for row in keys for key in np.asarray(row).tolist()],
             "distance": [distance for row in distances for distance in np.asarray(row).tolist()],
         }
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise NotReady(f"A data frame needs {name}: pip install 'mihash[frames]'.") from None
 
 
 class PartialHits(Hits):

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import validation
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 from ...index.online_index import OnlineIndex
 from .item_pages import item_pages
 
@@ -88,8 +89,4 @@ def vectors_to_faiss(index: OnlineIndex) -> Any:
 
 def load_faiss() -> Any:
     """Return the module of FAISS; where it is not installed, say how to install it."""
-    try:
-        import faiss
-    except ImportError:
-        raise NotReady("An index of FAISS needs faiss: pip install 'mihash[faiss]'.") from None
-    return faiss
+    return load_extra("faiss", "An index of FAISS needs faiss", "faiss")

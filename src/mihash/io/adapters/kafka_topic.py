@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import validation
-from ...errors import InvalidInput, NotReady, StoreError
+from ...errors import InvalidInput, StoreError
+from ...extras import load_extra
 from ...index.online_index import OnlineIndex
 
 
@@ -95,7 +96,7 @@ def consume_topic(
     10000
     """
     validation.integer("at_once", at_once, minimum=1)
-    kafka = _kafka()
+    kafka = load_extra("kafka", "A topic of Kafka needs confluent-kafka", "confluent_kafka")
     settings = {"group.id": "mihash", **config, "enable.auto.commit": False, "enable.auto.offset.store": False}
     consumer = kafka.Consumer(settings)
     try:
@@ -174,11 +175,3 @@ def _add(
 
 def _name(topic: str, partition: int) -> str:
     return f"kafka:{topic}/{partition}"
-
-
-def _kafka() -> Any:
-    try:
-        import confluent_kafka
-    except ImportError:
-        raise NotReady("A topic of Kafka needs confluent-kafka: pip install 'mihash[kafka]'.") from None
-    return confluent_kafka

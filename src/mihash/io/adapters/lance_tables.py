@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ... import validation
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 from ...index.online_index import OnlineIndex
 from .item_pages import item_pages
 
@@ -95,11 +96,8 @@ def write_lance(index: OnlineIndex, database: Any, name: str, at_once: int = 10_
     (2, 'b')
     """
     validation.integer("at_once", at_once, minimum=1)
-    try:
-        import lancedb
-        import pyarrow as pa
-    except ImportError:
-        raise NotReady("A table of LanceDB needs lancedb: pip install 'mihash[lance]'.") from None
+    reason = "A table of LanceDB needs lancedb"
+    lancedb, pa = (load_extra("lance", reason, name) for name in ("lancedb", "pyarrow"))
     if isinstance(database, str):
         database = lancedb.connect(database)
     table, n = None, 0

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import state, validation
-from ...errors import CorruptStore, InvalidInput, MIHashError, NotReady, StoreError, UnsupportedVersion
+from ...errors import CorruptStore, InvalidInput, MIHashError, StoreError, UnsupportedVersion
+from ...extras import load_extra
 from ...mapping import HashMapping, mapping_from_state
 from ...state import replacing
 from ...store.keys import as_keys, key_array
@@ -23,6 +24,7 @@ from .code_rows import INTEGERS, MIXED, STRINGS, Batch, Codes, Rows, Source, ope
 
 FORMAT = 1
 _PREFIX = "mihash."
+_PYARROW = ("pyarrow", "pyarrow.parquet")
 _LONGEST_TEXT = 2**31 - 1  # a mapping may be longer than what pyarrow reads unasked
 
 
@@ -45,7 +47,7 @@ def to_arrow(source: Source, *, metadata: bool = False, vectors: bool = False) -
     >>> to_arrow(table).to_pylist()
     [{'key': 'a', 'code': b'\x04'}, {'key': 'b', 'code': b'\x07'}]
     """
-    arrow = _pyarrow("Arrow tables need")
+    arrow = load_extra("arrow", "Arrow tables need pyarrow", *_PYARROW)
     with opened(source, metadata=metadata, vectors=vectors) as rows:
         schema = _schema(arrow, rows)
         return arrow.Table.from_batches(_record_batches(arrow, rows, schema), schema)
@@ -81,7 +83,7 @@ def to_parquet(
 
 def write_rows(rows: Rows, path: str | os.PathLike[str], **texts: str) -> int:
     """Write rows to a Parquet file, as `to_parquet` does, with further texts in its schema; return how many."""
-    arrow = _pyarrow("Parquet files need")
+    arrow = load_extra("arrow", "Parquet files need pyarrow", *_PYARROW)
     with replacing(path) as file:
         schema = _schema(arrow, rows)
         schema = schema.with_metadata(
@@ -112,7 +114,7 @@ def read_parquet(path: str | os.PathLike[str]) -> Codes:
     >>> again.search_codes(mapping.encode([[-3.0, 1.0]]), k=1)[0].tolist()
     [['b']]
     """
-    arrow = _pyarrow("Parquet files need")
+    arrow = load_extra("arrow", "Parquet files need pyarrow", *_PYARROW)
     damage = (arrow.ArrowException, OSError, ValueError, KeyError)
     try:
         with (
@@ -136,7 +138,7 @@ def read_parquet(path: str | os.PathLike[str]) -> Codes:
 
 def described(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the texts that mihash has written into the schema of a Parquet file, none where it has not."""
-    arrow = _pyarrow("Parquet files need")
+    arrow = load_extra("arrow", "Parquet files need pyarrow", *_PYARROW)
     try:
         with (
             open(path, "rb") as handle,  # noqa: PTH123 -- a path of any kind
@@ -251,11 +253,3 @@ def _keys(column: Any, kind: str) -> NDArray[Any]:
         return keys
     texts = column.to_pylist()
     return key_array(as_keys([json.loads(text) for text in texts] if kind == MIXED else texts, len(texts)))
-
-
-def _pyarrow(what: str) -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise NotReady(f"{what} pyarrow: pip install 'mihash[arrow]'.") from None
-    return pyarrow

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import validation
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 from ...state import replacing
 from .code_rows import INTEGERS, Batch, Source, opened
 
@@ -37,7 +38,7 @@ def to_faiss(source: Source, *, ids: str = "keys") -> Any:
     >>> found.tolist(), distances.tolist()
     ([[80, 70]], [[1, 3]])
     """
-    faiss = _faiss()
+    faiss = load_extra("faiss", "A FAISS index needs faiss", "faiss")
     validation.choice("ids", ids, ("keys", "rows"))
     with opened(source) as rows:
         if ids == "keys" and rows.key_kind != INTEGERS:
@@ -66,7 +67,7 @@ def write_faiss(source: Source, path: str | os.PathLike[str], *, ids: str = "key
     >>> n_items, index.search(mihash.pack([[1, 1, 0]]), 1)[1].tolist()
     (2, [[80]])
     """
-    faiss = _faiss()
+    faiss = load_extra("faiss", "A FAISS index needs faiss", "faiss")
     index = to_faiss(source, ids=ids)
     with replacing(path) as file:
         faiss.write_index_binary(index, faiss.PyCallbackIOWriter(file.write))
@@ -80,11 +81,3 @@ def _ids(batch: Batch, ids: str, first: int) -> NDArray[np.int64]:
     if (keys == _NOTHING).any():
         raise InvalidInput('The key -1 means nothing found in FAISS: use ids="rows", or export without that item.')
     return keys
-
-
-def _faiss() -> Any:
-    try:
-        import faiss
-    except ImportError:
-        raise NotReady("A FAISS index needs faiss: pip install 'mihash[faiss]'.") from None
-    return faiss

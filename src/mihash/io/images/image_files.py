@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 from ..readers.layout import LABEL_NAMES
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -52,7 +53,7 @@ class Images:
 
     def read(self, place: int, size: int, grey: bool) -> NDArray[np.uint8]:
         """Return the middle square of an image as (size, size), or (size, size, 3) in colour."""
-        image_module = _pillow()
+        image_module = load_extra("images", "Images are read with Pillow", "PIL.Image")
         if self.arrays is not None:
             opened = image_module.fromarray(self.arrays[place])
         else:
@@ -119,11 +120,3 @@ def _from_arrays(file: Path, arrays: dict[str, NDArray[Any]]) -> Images:
     if labels is not None and len(labels) != len(images):
         raise InvalidInput(f"{file} has {len(images)} images and {len(labels)} labels.")
     return Images([str(number) for number in range(len(images))], labels, None, images)
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:  # pragma: no cover -- the tests install it
-        raise NotReady("Images are read with Pillow: pip install 'mihash[images]'.") from error
-    return Image

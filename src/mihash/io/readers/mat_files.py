@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidInput, NotReady, UnknownName
+from ...extras import load_extra
 from .layout import IS_TEST, KEY_NAMES, NONE, Columns, Layout
 from .row_chunks import ColumnSource, Rows, chunk_rows
 
@@ -106,12 +107,8 @@ def _open_v5(file: Path) -> tuple[dict[str, Shape], Reader]:
 
 
 def _open_hdf5(file: Path) -> tuple[dict[str, Shape], Reader]:
-    try:
-        import h5py
-    except ImportError:
-        raise NotReady(
-            f"{file} is a MATLAB file of version 7.3 (HDF5); reading it needs h5py: pip install 'mihash[mat]'."
-        ) from None
+    reason = f"{file} is a MATLAB file of version 7.3 (HDF5); reading it needs h5py"
+    h5py = load_extra("mat", reason, "h5py")
     with h5py.File(file, "r") as store:
         shapes = {
             name: (item.shape[1], item.shape[0])

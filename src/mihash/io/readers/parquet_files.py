@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 from .layout import Columns, Kind, lay_out
 from .row_chunks import ColumnSource, Rows, chunk_rows
 
@@ -38,14 +39,9 @@ class ParquetSource(ColumnSource):
     """
 
     def __init__(self, path: Path, wanted: Columns) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            raise NotReady(
-                f"{path} is a Parquet file; reading it needs pyarrow: pip install 'mihash[arrow]'."
-            ) from None
-        self.name, self._path, self._arrow = str(path), path, pyarrow
+        self.name, self._path = str(path), path
+        reason = f"{path} is a Parquet file; reading it needs pyarrow"
+        self._arrow = load_extra("arrow", reason, "pyarrow", "pyarrow.parquet")
         with self._opened() as store:
             kinds = {field.name: self._kind(field.type) for field in store.schema_arrow}
             sizes = [store.metadata.row_group(i).num_rows for i in range(store.metadata.num_row_groups)]
