@@ -176,7 +176,7 @@ class IndexControl:
                 with self._table.database.write() as connection:
                     self._history.request()
                     write_settings(connection, paused=0)
-                self._set_paused(False)
+                self._resumed()
                 self._builder.notice()
 
     def set_price(self, price: float | None = None) -> float:
@@ -256,9 +256,8 @@ class IndexControl:
         with self._writing:
             self._ready()
             with self._table.loaded_again():
-                with self._table.database.write() as connection:
-                    write_settings(connection, paused=1)
-                self._set_paused(True)
+                self._table.store_settings(paused=1)
+                self._builder.pause()
 
     def resume(self) -> None:
         """Build the newest accepted version, unless it answers already, and go on building.
@@ -274,7 +273,7 @@ class IndexControl:
                         self._history.restart(connection)
                     write_settings(connection, paused=0)
                     propose_newest(connection, self._table.setting("published"))
-                self._set_paused(False)
+                self._resumed()
             if self._table.waiting() is not None:
                 self._builder.notice()
 
@@ -305,9 +304,7 @@ class IndexControl:
                 raise NotReady("An index on Ray keeps all its items: it has no window yet.")
             n_before = len(self._table)
             with self._table.database.lock, self._table.loaded_again():
-                with self._table.database.write() as connection:
-                    write_settings(connection, keep=None if window is None else window.text)
-                self._table.settled(keep=None if window is None else window.text)
+                self._table.store_settings(keep=None if window is None else window.text)
             if window is not None and self._table.edition is not None:
                 self._table.delete([])  # a change, with which the others expire
                 self._purge_expired()
@@ -440,10 +437,7 @@ class IndexControl:
         except StoreError as error:
             self._unwritten = error
 
-    def _set_paused(self, paused: bool) -> None:
-        """Apply a committed pause or resume."""
-        self._table.settled(paused=int(paused))
-        if paused:
-            self._builder.pause()
-        else:
-            self._builder.resume()
+    def _resumed(self) -> None:
+        """Go on building, after that was committed."""
+        self._table.settled(paused=0)
+        self._builder.resume()

@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import InvalidInput
 from ..online import MomentHash, RandomRotation
 from ..store.change import Change
-from ..store.sqlite.settings import UNLESS_LABELLED, with_factors, write_settings
+from ..store.sqlite.settings import UNLESS_LABELLED, with_factors
 from ..store.table import Table
 from .options import MOST_BITS, N_BITS, Options
 
@@ -60,7 +60,7 @@ def with_choices(table: Table, options: Options, change: Change, labelled: bool)
         n_bits = default_bits(*about, learner)
     chosen = replace(options, learner=learner, n_bits=n_bits)
     if chosen != options:
-        _store(table, options=chosen.to_text())
+        table.store_settings(options=chosen.to_text())
     return chosen
 
 
@@ -72,7 +72,7 @@ def settled(table: Table, options: Options, n_bits: Any, learner: Any, trigger: 
     rule = options.trigger if trigger is None else trigger
     chosen = Options.chosen(n_bits, learner, rule, options.seed, **kept)
     is_open = n_bits is None and isinstance(learner, str | None)
-    _store(table, options=chosen.to_text(), choose_bits=int(is_open), choose_learner=0)
+    table.store_settings(options=chosen.to_text(), choose_bits=int(is_open), choose_learner=0)
     return chosen
 
 
@@ -88,16 +88,10 @@ def settle_factors(table: Table, factors: bool | None, read_only: bool) -> None:
     settings = {name: table.setting(name) for name in ("factors", "labels")}
     by_default, has = settings["factors"] == UNLESS_LABELLED, with_factors(settings)
     if by_default and table.last < 0 and not read_only:
-        _store(table, factors=int(factors), choose_learner=0)  # as `create` does
+        table.store_settings(factors=int(factors), choose_learner=0)  # as `create` does
     elif factors != has:
         stored, verb = None if by_default else bool(settings["factors"]), "have" if has else "do not have"
         raise InvalidInput(
             f"This index was created with factors={stored}, and its codes {verb} the two bytes; got "
             f"factors={factors}. Leave `factors` out, or create another index."
         )
-
-
-def _store(table: Table, **settings: Any) -> None:
-    with table.database.write() as connection:
-        write_settings(connection, **settings)
-    table.settled(**settings)

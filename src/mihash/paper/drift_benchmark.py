@@ -1,10 +1,8 @@
 """The drift benchmark: its jobs at each scale, their results, and the claims that were fixed before the runs."""
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from .drift_run import SYSTEMS, run_stream
 from .drift_streams import KINDS, NEED_LABELS, make_stream
 from .parameters import read_toml
 from .results import machine, read_result, versions, write_result
+from .runner import Progress, in_processes
 from .sources import check_folder, find_source
 
 CLAIMS = Path(__file__).with_name("drift_claims.toml")
@@ -29,8 +28,6 @@ _SETS = {"smoke": ("digits",), "full": ("cifar10", "labelme", "places205")}
 _RESERVOIR = {"digits": 300, "cifar10": 1000, "places205": 5000, "labelme": 2000}
 _TOP = {"places205": 1000}
 _ONE_SEED = ("still", "paper")  # systems to compare with, on the first seed
-
-Progress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
@@ -124,22 +121,15 @@ def run_drift(
     waiting = [job for job in jobs if read_result(results / job.path) is None]
     for dataset in {job.dataset for job in waiting} - {"digits"}:
         check_folder(find_source(dataset), "full", waiting[0].data)
-    for done, job in enumerate(_run(waiting, results, processes), start=1):
-        progress(done, len(waiting), f"{job.dataset} {job.stream} {job.system} {job.seed}")
+    one_by_one = processes == 1 or len(waiting) < 2
+    write = partial(_write, results)
+    done = map(write, waiting) if one_by_one else in_processes(write, waiting, processes)
+    for n_done, job in enumerate(done, start=1):
+        progress(n_done, len(waiting), f"{job.dataset} {job.stream} {job.system} {job.seed}")
     return len(waiting)
 
 
-def _run(jobs: Sequence[DriftJob], results: Path, processes: int) -> Iterator[DriftJob]:
-    if processes == 1 or len(jobs) < 2:
-        for job in jobs:
-            yield _run_one(job, results)
-        return
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(_run_one, job, results) for job in jobs]):
-            yield future.result()
-
-
-def _run_one(job: DriftJob, results: Path) -> DriftJob:
+def _write(results: Path, job: DriftJob) -> DriftJob:
     write_result(results / job.path, job.run())
     return job
 

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import validation
 from ..batch import METHODS
@@ -32,6 +32,7 @@ _COST_OF_FIT = {"fasthash": 60.0, "vdsh": 40.0, "dtsh": 25.0, "dpsh": 6.0, "miha
 _COST_OF_TRAINING = 100.0
 
 Progress = Callable[[float, float, str], None]
+Work = TypeVar("Work")
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def run_tasks(
         os.environ.setdefault(variable, "1")  # also for what is not loaded yet, as torch
     here = [task for task in tasks if processes == 1 or task.kind == "images"]  # a network has the device alone
     pooled = [task for task in tasks if task not in here]
-    for task in _run_in_pool(pooled, processes) if pooled else ():
+    for task in in_processes(run_task, pooled, processes) if pooled else ():
         done += task.cost
         progress(done, total, str(task))
     for task in here:
@@ -150,11 +151,11 @@ def run_tasks(
     progress(total, total, "done")
 
 
-def _run_in_pool(tasks: Sequence[Task], processes: int) -> Iterator[Task]:
+def in_processes(run: Callable[[Work], object], tasks: Sequence[Work], processes: int) -> Iterator[Work]:
     """Run tasks in processes of their own, and yield each that is done."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
-        waiting: dict[Future[None], Task] = {pool.submit(run_task, task): task for task in tasks}
+        waiting: dict[Future[object], Work] = {pool.submit(run, task): task for task in tasks}
         try:
             for future in as_completed(waiting):
                 future.result()

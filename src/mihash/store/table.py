@@ -111,6 +111,12 @@ class Table(ItemReads):
         """Take over settings that were committed."""
         self._settings |= values
 
+    def store_settings(self, **values: Any) -> None:
+        """Commit settings, and take them over."""
+        with self.database.write() as connection:
+            write_settings(connection, **values)
+        self.settled(**values)
+
     def _count(self, name: str) -> int:
         return int(self.setting(name) or 0)
 

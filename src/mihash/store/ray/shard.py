@@ -77,7 +77,7 @@ class Shard:
         self._beats = 0  # of its coordinator, by which others see that it is alive
         if self._is_claimed():
             self.restarts = int(self.table.setting("restarts") or 0) + 1
-            self._store(restarts=self.restarts)
+            self.table.store_settings(restarts=self.restarts)
         self._applying = threading.Lock()  # held for long
         self._lock = threading.Lock()  # of what is below, for a moment
         self._staged: dict[int, tuple[Edition, int, float]] = {}
@@ -124,7 +124,7 @@ class Shard:
         with self._applying:
             if epoch < self.epoch or (epoch == self.epoch and not self._is_claimed()):
                 raise Superseded(SUPERSEDED)
-            self._store(epoch=epoch, session=self.session, restarts=self.restarts)
+            self.table.store_settings(epoch=epoch, session=self.session, restarts=self.restarts)
         return self.hello()
 
     def call(self, session: str, method: str, *arguments: Any) -> Any:
@@ -138,7 +138,7 @@ class Shard:
         """Store that an entry of other shards exists: no log without it may be followed."""
         with self.table.database.lock:
             if number > self._newest()[0]:
-                self._store(noted=number, noted_author=author)
+                self.table.store_settings(noted=number, noted_author=author)
 
     def _newest(self) -> tuple[int, str | None]:
         """Return the newest entry that is known here, and the session of the coordinator that wrote it."""
@@ -149,11 +149,6 @@ class Shard:
 
     def _is_claimed(self) -> bool:
         return bool(self.table.setting("session") == self.session)
-
-    def _store(self, **settings: Any) -> None:
-        with self.table.database.write() as connection:
-            write_settings(connection, **settings)
-        self.table.settled(**settings)
 
     # Following the log
 
