@@ -5,7 +5,7 @@ import pytest
 from made_up import write
 
 from mihash.errors import InvalidInput, StoreError
-from mihash.paper.claims import CLAIMS, Verdict, judge, judge_all, load_claims, summary
+from mihash.paper.claims import CLAIMS, Claim, Verdict, judge, judge_all, load_claims, summary
 from mihash.paper.definition import definition_names, load_definition
 from mihash.paper.outcomes import Study
 from mihash.paper.published import PAPER, covers, paper_rows
@@ -21,7 +21,7 @@ def test_claims_name_definitions_that_there_are():
 
 
 def test_missing_results_give_no_verdict(tmp_path):
-    verdicts = {verdict.id: verdict for verdict in judge_all(tmp_path, "smoke")}
+    verdicts = {verdict.claim.id: verdict for verdict in judge_all(tmp_path, "smoke")}
     assert [name for name, verdict in verdicts.items() if verdict.held is not None] == []
     assert "`mihash reproduce figure4 --scale smoke" in verdicts["reduction"].figures
     assert "`mihash reproduce --all --scale smoke" in verdicts["separated"].figures
@@ -63,7 +63,7 @@ def test_what_was_fixed_first_stays_apart_from_what_was_added():
 
 def test_summary_counts_late_claims_apart():
     verdicts = [
-        Verdict(str(i), "S", held, "", late=late)
+        Verdict(Claim(str(i), "S", "", "reduction", {}, late), held, "")
         for i, (held, late) in enumerate(
             [(True, False), (False, False), (None, False), (True, True), (True, True), (False, True), (None, True)]
         )
@@ -78,7 +78,7 @@ def test_summary_counts_late_claims_apart():
 def test_late_is_carried_to_the_verdict(tmp_path):
     late = {claim.id for claim in load_claims() if claim.late}
     for scale in ("smoke", "own"):
-        assert {verdict.id for verdict in judge_all(tmp_path, scale) if verdict.late} == late
+        assert {verdict.claim.id for verdict in judge_all(tmp_path, scale) if verdict.claim.late} == late
 
 
 def of_the_paper(run):
@@ -103,7 +103,7 @@ def test_the_papers_own_numbers_hold_its_claims_but_for_its_slips(tmp_path):
             write(tmp_path, definition, of_the_paper)
     study = Study(tmp_path, "smoke")
     verdicts = [judge(claim, study) for claim in load_claims()]
-    judged = {verdict.id: verdict.held for verdict in verdicts if verdict.held is not None}
+    judged = {verdict.claim.id: verdict.held for verdict in verdicts if verdict.held is not None}
     assert {name for name in judged if name.startswith(("theta", "interval"))} == {
         "theta-fewer",
         "theta-infinite",
@@ -118,5 +118,5 @@ def test_the_papers_own_numbers_hold_its_claims_but_for_its_slips(tmp_path):
         "interval-insensitive-each",
     }
     assert [name for name, held in judged.items() if not held] == ["theta-fewer"]
-    figures = next(verdict.figures for verdict in verdicts if verdict.id == "theta-fewer")
+    figures = next(verdict.figures for verdict in verdicts if verdict.claim.id == "theta-fewer")
     assert "rising: AdaptHash on LabelMe 9.3 -> 149.0" in figures

@@ -312,10 +312,13 @@ class IndexControl:
 
     def _purge_expired(self) -> None:
         """Remove expired rows from the disk where they are many, so that it does not grow; not during a build."""
-        if self._table.window is not None and self._options.parameters.get("replay"):
+        table = self._table
+        if table.window is None:
+            return
+        if self._options.parameters.get("replay"):
             self.wait()  # it draws from what is stored: rows must leave at the same example in every run
-        edition = self._table.edition
-        if self._table.window is None or edition is None or edition.n_dead <= max(_EXPIRED, edition.n_items // 4):
+        edition = table.edition
+        if edition is None or edition.n_dead <= max(_EXPIRED, edition.n_items // 4):
             return
         if self._builder.building.acquire(blocking=False):
             try:
@@ -381,7 +384,8 @@ class IndexControl:
         self, loop: Loop, n: int, y: validation.GivenLabels | None
     ) -> tuple[NDArray[Any] | None, dict[str, Any]]:
         """Return the labels of n rows as numbers, and new class names as a setting; nothing changes."""
-        begun, kind = self._table.last >= 0, self._table.label_kind
+        table = self._table
+        begun, kind = table.last >= 0, table.label_kind
         if not n or (begun and (y is None or (kind is None and validation.without_missing("y", y, n)[1].all()))):
             return None, {}
         if begun and kind is None:

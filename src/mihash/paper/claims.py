@@ -57,20 +57,17 @@ class Verdict:
 
     Attributes
     ----------
-    id, statement, where, late
-        Those of the claim.
+    claim
+        The claim.
     held
         Whether it held; None where results are missing, or cannot tell.
     figures
         The numbers that decided, or what is missing.
     """
 
-    id: str
-    statement: str
+    claim: Claim
     held: bool | None
     figures: str
-    where: str = ""
-    late: bool = False
 
 
 def load_claims(path: Path = CLAIMS) -> tuple[Claim, ...]:
@@ -107,15 +104,15 @@ def judge(claim: Claim, study: Study) -> Verdict:
     try:
         held, figures = CHECKS[claim.check](study, **claim.parameters)
     except NotReady as error:
-        return Verdict(claim.id, claim.statement, None, str(error), claim.where, claim.late)
+        return Verdict(claim, None, str(error))
     except MIHashError:
         raise
     except KeyError as error:
         raise InvalidInput(f"The claim {claim.id!r} is about {error}, which its results do not have.") from error
-    return Verdict(claim.id, claim.statement, bool(held), figures, claim.where, claim.late)
+    return Verdict(claim, bool(held), figures)
 
 
-def judge_all(results: Path, scale: str, path: Path = CLAIMS) -> list[Verdict]:
+def judge_all(results: Path, scale: str) -> list[Verdict]:
     """Return a verdict on every claim; on a user's files alone, of which the paper claims nothing, none is tested.
 
     Examples
@@ -124,9 +121,9 @@ def judge_all(results: Path, scale: str, path: Path = CLAIMS) -> list[Verdict]:
     >>> [sum(verdict.held is held for verdict in verdicts) for held in (True, False)]
     [0, 0]
     """
-    claims = load_claims(path)
+    claims = load_claims()
     if scale == OWN:
-        return [Verdict(claim.id, claim.statement, None, _ELSEWHERE, claim.where, claim.late) for claim in claims]
+        return [Verdict(claim, None, _ELSEWHERE) for claim in claims]
     study = Study(results, scale)
     return [judge(claim, study) for claim in claims]
 
@@ -136,15 +133,15 @@ def summary(verdicts: Sequence[Verdict], scale: str) -> str:
 
     Examples
     --------
-    >>> early, late = Verdict("a", "A", True, ""), Verdict("b", "B", False, "", late=True)
-    >>> summary([early, late], "full")
+    >>> early, late = (Claim("a", "A", "Sec. 4", "reduction", {}, late) for late in (False, True))
+    >>> summary([Verdict(early, True, ""), Verdict(late, False, "")], "full")
     '1 of 1 claims held of those fixed before the runs, 0 of 1 of those added afterwards; 0 were not tested ...'
     """
     if scale == OWN:
         return f"The paper's {len(verdicts)} claims are about its own data sets: none is evaluated on these."
     counts = []
     for late in (False, True):
-        tested = [verdict.held for verdict in verdicts if verdict.late == late and verdict.held is not None]
+        tested = [verdict.held for verdict in verdicts if verdict.claim.late == late and verdict.held is not None]
         counts.append((sum(tested), len(tested)))
     (held, n), (late_held, n_late) = counts
     return (

@@ -67,13 +67,13 @@ def _section(definition: Definition, results: Path, scale: str) -> Section:
 def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list[Verdict]]]:
     """Yield the claims that were fixed before the runs, and those that were added afterwards."""
     for title, late in (("Fixed before the runs", False), ("Added after the runs", True)):
-        group = [verdict for verdict in verdicts if verdict.late == late]
+        group = [verdict for verdict in verdicts if verdict.claim.late == late]
         if group and scale != OWN:
             yield title, group
 
 
 def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:
-    links = [("claims", "claims"), *((each.definition.name, each.definition.name) for each in sections)]
+    links = ["claims", *(each.definition.name for each in sections)]
     parts = [f"<p>{summary(verdicts, scale)} {_evidence(scale)}</p>", claim_cards(_groups(verdicts, scale))]
     for each in sections:
         title = each.definition.title
@@ -103,7 +103,7 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
     ]
     for title, group in _groups(verdicts, scale):
         lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-        lines += [f"| {v.statement} | {verdict_word(v)} | {v.figures} | {v.where} |" for v in group]
+        lines += [f"| {v.claim.statement} | {verdict_word(v)} | {v.figures} | {v.claim.where} |" for v in group]
     for each in sections:
         lines += ["", f"## {each.definition.title}{_on(scale)}", ""]
         if each.missing:

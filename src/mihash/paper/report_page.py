@@ -54,7 +54,9 @@ def claim_cards(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
 
     Examples
     --------
-    >>> cards = claim_cards([("Early", [Verdict("a", "A < B", False, "0.1")])])
+    >>> from mihash.paper.claims import Claim
+    >>> claim = Claim("a", "A < B", "Sec. 4", "reduction", {})
+    >>> cards = claim_cards([("Early", [Verdict(claim, False, "0.1")])])
     >>> "class='claim not'" in cards, "A &lt; B" in cards
     (True, True)
     """
@@ -62,9 +64,8 @@ def claim_cards(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
     for title, group in groups:
         parts.append(f"<h3>{title}</h3><div class='claims'>")
         for verdict in group:
-            statement, figures, where = (
-                html.escape(text) for text in (verdict.statement, verdict.figures, verdict.where)
-            )
+            claim = verdict.claim
+            statement, figures, where = map(html.escape, (claim.statement, verdict.figures, claim.where))
             parts.append(
                 f"<article class='claim {_CLASS[verdict.held]}'><span class='verdict'>{_WORD[verdict.held]}</span>"
                 f"<p>{statement}</p><p class='small'>{figures}</p><p class='small'>{where}</p></article>"
@@ -80,11 +81,9 @@ def claim_cards(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
     return "\n".join([f"<fieldset class='filter'><legend>Show claims:</legend>{radios}</fieldset>", *parts])
 
 
-def whole_page(
-    title: str, heading: str, about: str, links: Sequence[tuple[str, str]], parts: Sequence[str]
-) -> str:
-    """Return the page; ``links`` are the anchors of the navigation with their names."""
-    anchors = "".join(f"<a href='#{anchor}'>{html.escape(name)}</a>" for anchor, name in links)
+def whole_page(title: str, heading: str, about: str, links: Sequence[str], parts: Sequence[str]) -> str:
+    """Return the page; ``links`` are the anchors of the navigation."""
+    anchors = "".join(f"<a href='#{anchor}'>{html.escape(anchor)}</a>" for anchor in links)
     head = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
