@@ -7,7 +7,7 @@ the standard library.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..errors import NotReady
+from ..extras import load_extra
 
 if TYPE_CHECKING:
     from .app import create_app as create_app
@@ -36,9 +36,5 @@ __all__ = ["Limits", "Replay", "Running", "Service", "create_app", "read_token",
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        importlib.import_module("fastapi")
-        importlib.import_module("uvicorn")
-    except ImportError:
-        raise NotReady("The service needs FastAPI and uvicorn: pip install 'mihash[service]'.") from None
+    load_extra("service", "The service needs FastAPI and uvicorn", "fastapi", "uvicorn")
     return getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)

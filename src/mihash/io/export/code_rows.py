@@ -5,7 +5,7 @@ was at one moment, even if others search or write meanwhile. Only codes and one 
 index on Ray is read through its shards instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from ...errors import CorruptStore, InvalidInput, NotReady
 from ...index.online_index import OnlineIndex
 from ...mapping import HashMapping
 from ...store.edition import Edition
-from ...store.keys import as_keys, key_array
+from ...store.keys import Key, as_keys, key_array
 from ...store.memory import MemoryTable
 from ...store.metadata import encode_metadata
 from ...store.sqlite.items import keys_of, texts_of
@@ -159,10 +159,7 @@ def _held(held: Codes, X: NDArray[np.float32] | None) -> Rows:
     parts = [slice(start, start + size) for start in range(0, len(held.codes), size)]
     batches = (Batch(held.keys[at], held.codes[at], None, None if X is None else X[at]) for at in parts)
     n_features = None if X is None else int(X.shape[1])
-    kind = INTEGERS if held.keys.dtype != object else MIXED
-    if kind == MIXED and all(isinstance(key, str) for key in held.keys):
-        kind = STRINGS
-    return Rows(held.n_bits, held.mapping, held.version, kind, n_features, False, batches)
+    return Rows(held.n_bits, held.mapping, held.version, _key_kind(held.keys), n_features, False, batches)
 
 
 def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
@@ -174,8 +171,6 @@ def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
     if version is None:
         raise NotReady("There are no codes to export: add vectors first.")
     mapping, keys = index._table.mapping_of(version), index.keys()
-    texts = sum(isinstance(key, str) for key in keys)
-    kind = INTEGERS if not texts else STRINGS if texts == len(keys) else MIXED
 
     def batches() -> Iterator[Batch]:
         size = _batch_rows(mapping.n_features)
@@ -186,9 +181,16 @@ def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
             names = key_array([item.key for item in items])
             yield Batch(names, mapping.encode(X), found if metadata else None, X if vectors else None)
 
-    return Rows(
-        mapping.n_bits, mapping, version, kind, mapping.n_features if vectors else None, metadata, batches()
-    )
+    n_features = mapping.n_features if vectors else None
+    return Rows(mapping.n_bits, mapping, version, _key_kind(keys), n_features, metadata, batches())
+
+
+def _key_kind(keys: Sequence[Key] | NDArray[Any]) -> str:
+    """Tell whether keys are integers, strings or both."""
+    if isinstance(keys, np.ndarray) and keys.dtype.kind == "i":
+        return INTEGERS
+    n_texts = sum(isinstance(key, str) for key in keys)
+    return INTEGERS if not n_texts else STRINGS if n_texts == len(keys) else MIXED
 
 
 @contextmanager

@@ -37,6 +37,8 @@ class Extracted(NamedTuple):
 
 
 class _Maker(Protocol):
+    """What makes features of images of one size, which are grey or in colour."""
+
     size: int
     grey: bool
 
@@ -164,20 +166,6 @@ class _Run:
             return None
 
 
-class _GistMaker:
-    grey = True
-
-    def __init__(self, size: int) -> None:
-        self.size, self._gist = size, Gist(size)
-
-    def transform(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return self._gist.transform(images)
-
-
-class _OnnxMaker(OnnxNetwork):
-    grey = False
-
-
 class _TorchMaker:
     grey = False
 
@@ -198,7 +186,7 @@ def _maker(model: str, weights: str | os.PathLike[str] | None, size: int | None)
     if model == "gist":
         if weights is not None:
             raise InvalidInput("GIST has no weights: leave out `weights`.")
-        gist = _GistMaker(size or _GIST_SIZE)
+        gist = Gist(size or _GIST_SIZE)
         return gist, f"gist {gist.size}"
     if model != "onnx" and (library not in ("torchvision", "timm") or not name):
         raise UnknownName(f"`model` must be one of {', '.join(MODELS)}; got {model!r}.")
@@ -209,7 +197,7 @@ def _maker(model: str, weights: str | os.PathLike[str] | None, size: int | None)
         raise InvalidInput(f"There is no file {file}.")
     network: _Maker
     if model == "onnx":
-        network = _OnnxMaker(file, size)
+        network = OnnxNetwork(file, size)
     else:
         network = _TorchMaker(library, name, file, size or _NETWORK_SIZE)
     return network, f"{model} {network.size} {hashlib.sha256(file.read_bytes()).hexdigest()}"

@@ -39,6 +39,8 @@ class Gist:
     [0, 0]
     """
 
+    grey = True
+
     def __init__(self, size: int = 128, n_orientations: tuple[int, ...] = (8, 8, 8, 8), n_fields: int = 4) -> None:
         self.n_fields = validation.integer("n_fields", n_fields, minimum=1)
         self.size = validation.integer("size", size, minimum=self.n_fields)

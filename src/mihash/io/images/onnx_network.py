@@ -25,6 +25,8 @@ class OnnxNetwork:
         Of the images; None takes what the file says, or 224.
     """
 
+    grey = False
+
     def __init__(self, file: Path, size: int | None = None) -> None:
         runtime = _runtime()
         try:
