@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mihash.service import Limits
+from mihash.service.responses import numbers_to_json, to_json
 from over_http import Caller, D, rows
 
 QUERIES, _ = rows(5, seed=7)
@@ -152,3 +153,10 @@ def test_inner_products(running):
     for own, result in zip(products, answer["results"], strict=True):
         assert result["keys"] == np.argsort(-own, kind="stable")[:3].tolist()
         np.testing.assert_allclose(-np.array(result["distances"]), np.sort(own)[::-1][:3], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "value", [{"a": ["NaN", float("nan"), -float("inf")]}, ["\u00e9", "Infinity", 2**70, None]]
+)
+def test_results_are_the_json_of_every_response(value):
+    assert json.loads(numbers_to_json(value)) == json.loads(to_json(value))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InvalidInput, NotReady, StoreError, UnknownField
+from ..store.edition import Edition
 from ..store.filters import compile_filter
 from ..store.keys import Key
 from ..store.question import Hits, PartialHits, Question
@@ -111,6 +112,24 @@ class IndexSearch(IndexControl):
     def unknown_fields(self, where: Mapping[str, Any]) -> list[str]:
         """Return which fields of a filter no item has: misspelt names, most often."""
         return self._table.unknown_fields(compile_filter(where))
+
+    def answers_from_memory(self, margins: bool | None = None) -> bool:
+        """Tell whether a search with ``rescore=0`` needs codes in memory alone, now that nothing else is done.
+
+        That is not so while rows wait to be learned from, while a version is built, or where something is to be
+        measured first; nor for a process that only reads, for keys of the caller's own, or on Ray.
+        """
+        if self.read_only or self.behind or self._builder.busy:
+            return False
+        table = self._table
+        if table.setting("table") == "ray" or not table.setting("plain_keys"):
+            return False
+        edition = table.edition
+        return (
+            isinstance(edition, Edition)
+            and edition.searcher.always_scans(edition.n)
+            and table.target.is_measured(margins)
+        )
 
     def _hits(self, X: ArrayLike | None, key: Key | None, options: Mapping[str, Any]) -> Hits:
         """Return what `search` does, from one generation, without a warning about unknown fields."""

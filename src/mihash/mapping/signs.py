@@ -54,6 +54,8 @@ class LinearSigns:
         self._offset = offset.astype(np.float64)
         self._unit = unit
         self._norms = np.sqrt((self._columns.astype(np.float64) ** 2).sum(axis=1)) * (1 + 2.0**-40)
+        d = len(weights)
+        self._bounds = self._error_bounds(min(d, _SLICE) + d // _SLICE)
 
     def encode(
         self, X: Matrix, projections: Matrix | None = None, first_row: int | None = None
@@ -71,18 +73,22 @@ class LinearSigns:
             validation.finite("X", X, first_row, any_length=True)
         codes = np.empty((len(X), -(-b // 8)), dtype=np.uint8)
         if projections is None:
-            P, added, n_terms = self._product(X), self._offset, min(d, _SLICE) + d // _SLICE
+            P, added, bounds = self._product(X), self._offset, self._bounds
         else:
-            P, added, n_terms = projections, np.zeros(b), d + 1
-        share = n_terms * _UNIT_32
-        product_error, lost = _SAFE * (share / (1 - share) + 2.0**-40), 2 * d * _SMALLEST
-        slope, level = product_error * self._norms + lost, lost * (1 + self._norms)
-        weight = product_error * np.abs(self._offset)
-        bounds = (slope + weight, level) if self._unit else (slope, level + weight)
+            P, added, bounds = projections, np.zeros(b), self._error_bounds(d + 1)
         sum_error = _SAFE * 4 * (d + 4) * _UNIT_64
         offsets = (self._offset, added)
         _encode(X, sizes, P, self._columns, *offsets, self._norms, self._unit, *bounds, sum_error, codes)
         return codes
+
+    def _error_bounds(self, n_terms: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return slope and level of the bound of a product's error, slope |x| + level, after so many roundings."""
+        share = n_terms * _UNIT_32
+        product_error = _SAFE * (share / (1 - share) + 2.0**-40)
+        lost = 2 * len(self._weights) * _SMALLEST
+        slope, level = product_error * self._norms + lost, lost * (1 + self._norms)
+        weight = product_error * np.abs(self._offset)
+        return (slope + weight, level) if self._unit else (slope, level + weight)
 
     def _product(self, X: Matrix) -> Matrix:
         """Return X W as BLAS gives it, overflows too; products of slices of many features are added."""

@@ -99,6 +99,10 @@ class Searcher:
             return scan.within(queries, columns, radius, live, n_threads)
         return index.within(queries, columns, radius, live, n_threads)
 
+    def always_scans(self, n: int) -> bool:
+        """Tell whether n codes are scanned unless the caller chooses another method: no table is ever built."""
+        return n < _SMALL or self.n_bits > _LONG
+
     def _chosen(
         self, columns: Columns, n_queries: int, method: Method, kind: str, reach: int
     ) -> MultiIndex | None:
@@ -109,7 +113,7 @@ class Searcher:
         if method == "multi-index":
             with self._lock:
                 index: MultiIndex | None = self._built(columns)
-        elif n < _SMALL or self.n_bits > _LONG:
+        elif self.always_scans(n):
             return None
         else:
             self._asked[key] = self._asked.get(key, 0) + n_queries

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -64,7 +63,7 @@ class AccessMiddleware:
                 started = True
                 names = {name for name, _ in message["headers"]}
                 message["headers"] += [each for each in _HEADERS if each[0] not in names]
-                self._service.cors.add_headers(headers.get("origin"), MutableHeaders(scope=message))
+                self._service.cors.add_headers(headers.get("origin"), message)
             await send(message)
 
         self._service.n_requests += limited

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
+from starlette.types import Message
 
 from ..errors import InvalidInput
 
@@ -56,10 +57,11 @@ class Cors:
             return None
         return Response(status_code=204, headers=_PREFLIGHT) if self.allows(origin) else None
 
-    def add_headers(self, origin: str | None, headers: MutableHeaders) -> None:
-        """Add to a response's headers that pages of an allowed origin may read it."""
+    def add_headers(self, origin: str | None, message: Message) -> None:
+        """Add to the headers of a response's first message that pages of an allowed origin may read it."""
         if not self._origins:
             return
+        headers = MutableHeaders(scope=message)
         headers.add_vary_header("Origin")
         if origin is not None and self.allows(origin):
             headers["Access-Control-Allow-Origin"] = origin

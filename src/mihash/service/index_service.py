@@ -19,6 +19,7 @@ from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
 from .request_bodies import BodyReceiver
+from .short_searches import ShortSearches
 from .workers import WorkerPool
 
 Result = TypeVar("Result")
@@ -82,6 +83,7 @@ class Service:
         # a filter may scan the metadata of all items, and a measurement waits for the learner: other reads do not
         self.slow_reads = WorkerPool("slow read", limits.searchers, limits.waiting_searches)
         self._pools = (self.writes, self.reads, self.slow_reads)
+        self.short_searches = ShortSearches()
         self._row_s = 0.0  # seconds to learn from a row, the last time
         self._index: OnlineIndex | None = None
         self._state = "opening"
@@ -120,6 +122,15 @@ class Service:
     async def read(self, work: Work[Result], slow: bool = False) -> Result:
         """Run a read of the index; one that may take long is ``slow``, and does not hold up the others."""
         return await self._run(self.slow_reads if slow else self.reads, work)
+
+    async def read_from_memory(self, search: Work[Result], margins: bool | None) -> Result:
+        """Make a search that needs no vectors and no metadata: at once where such are short, else as `read`."""
+        index, short = self.index, self.short_searches
+        if self._state != "ready" or self.writes.n_jobs or not index.answers_from_memory(margins):
+            return await self.read(search)
+        if short.are_short(index, margins, self.n_requests):
+            return short.timed(search, index, margins)
+        return await self.read(lambda index: short.timed(search, index, margins))
 
     async def _run(self, pool: WorkerPool, work: Work[Result]) -> Result:
         index = self.index

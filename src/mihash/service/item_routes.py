@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from numpy.typing import NDArray
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from .. import validation
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
 from ..store.filters import compile_filter
@@ -19,7 +18,7 @@ from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import ANY, FLOATS, JSON, media_type, parse_filter, parse_vectors
+from .request_bodies import ANY, FLOATS, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .responses import respond, to_json
 from .schemas import (
     Added,
@@ -86,7 +85,7 @@ def _parse_items(
         raise invalid(f"`features` is for {FLOATS}; with JSON leave it out.")
     else:
         items = ItemsBody.parse(body)
-        vectors = validation.features("vectors", items.vectors, check=False)
+        vectors = vectors_of(items.vectors)
         metadata = _encode_metadata(items.metadata, limits.item_metadata)
         more = {"y": items.labels, "keys": items.keys, "metadata": metadata}
     _check_rows(len(vectors), limits)
@@ -183,7 +182,7 @@ def _parse_change(
     schema: type[UpsertBody] | type[UpdateBody], limits: Limits, body: bytes
 ) -> tuple[UpsertBody | UpdateBody, NDArray[np.float32] | None, list[EncodedMetadata | None] | None]:
     items = schema.parse(body)
-    vectors = None if items.vectors is None else validation.features("vectors", items.vectors, check=False)
+    vectors = None if items.vectors is None else vectors_of(items.vectors)
     _check_rows(len(items.keys), limits)
     return items, vectors, _encode_metadata(items.metadata, limits.item_metadata)
 

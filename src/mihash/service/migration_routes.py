@@ -6,7 +6,6 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from .. import validation
 from ..errors import NotReady
 from ..index.migration import Migration
 from ..index.migration import Progress as ProgressRecord
@@ -14,6 +13,7 @@ from ..index.online_index import OnlineIndex
 from .index_service import Service, service_of
 from .openapi import body_of, route_responses
 from .problems import invalid
+from .request_bodies import vectors_of
 from .responses import respond
 from .schemas import CutOverBody, MigrationBody, MigrationItemsBody, record_schema
 
@@ -72,7 +72,7 @@ async def put(request: Request) -> Response:
     service = service_of(request)
 
     def work(index: OnlineIndex, body: MigrationItemsBody) -> dict[str, Any]:
-        vectors = validation.features("vectors", body.vectors, check=False)
+        vectors = vectors_of(body.vectors)
         _check_size(service, len(vectors), vectors.shape[1])
         return {"added": _under_way(index).add(vectors, body.keys)}
 

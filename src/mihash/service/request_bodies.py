@@ -110,6 +110,22 @@ class BodyReceiver:
         return Problem(413, "too_large", message)
 
 
+def vectors_of(rows: list[list[float]]) -> NDArray[np.float32]:
+    """Return the vectors of a JSON body; raise where they have several widths.
+
+    Examples
+    --------
+    >>> vectors_of([[1.0, 2.0], [3.0, 1e300]])
+    array([[ 1.,  2.],
+           [ 3., inf]], dtype=float32)
+    """
+    try:
+        with np.errstate(over="ignore"):  # the index refuses an infinity
+            return np.array(rows, dtype=np.float32)
+    except ValueError:
+        return validation.features("vectors", rows, check=False)  # which says what is wrong
+
+
 def parse_filter(text: str) -> Any:
     """Return a filter of a query string."""
     try:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pydantic_core
 from fastapi import Response
 
 from ..records import Record
@@ -28,6 +29,22 @@ def to_json(value: Any) -> bytes:
     except ValueError:  # a number that JSON does not have
         text = _ENCODER.encode(_plain(value))
     return text.encode()
+
+
+def numbers_to_json(value: Any) -> bytes:
+    """Return what `to_json` does, sooner; for lists of numbers and strings, such as the results of a search.
+
+    Examples
+    --------
+    >>> numbers_to_json({"keys": [3, 4], "distances": [0.5, float("inf")]})
+    b'{"keys":[3,4],"distances":[0.5,"inf"]}'
+    """
+    try:
+        text = pydantic_core.to_json(value)
+    except ValueError:  # a string that is not Unicode
+        return to_json(value)
+    # a number that JSON does not have, or a string with its name
+    return to_json(value) if b"NaN" in text or b"Infinity" in text else text
 
 
 def _native(value: Any) -> Any:

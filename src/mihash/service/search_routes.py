@@ -8,7 +8,6 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
-from .. import validation
 from ..index.index_search import without_warnings
 from ..index.online_index import OnlineIndex
 from ..store.filters import compile_filter
@@ -18,9 +17,10 @@ from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors
-from .responses import respond, to_json
+from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors, vectors_of
+from .responses import numbers_to_json, respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
+from .short_searches import MOST_K
 
 router = APIRouter(tags=["search"])
 
@@ -44,11 +44,26 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
     service, kind = service_of(request), media_type(request)
     parser = partial(_parse_search, kind, query, service.limits)
     async with service.bodies.receive(request, parser, ANY) as (vectors, key, options):
-        return respond(
-            await service.read(
-                lambda index: _search(service, index, vectors, key, options), slow=options.where is not None
-            )
-        )
+
+        def answer(index: OnlineIndex) -> bytes:
+            return _search(service, index, vectors, key, options)
+
+        if _is_by_codes(vectors, options):
+            return respond(await service.read_from_memory(answer, options.margins))
+        return respond(await service.read(answer, slow=options.where is not None))
+
+
+def _is_by_codes(vectors: NDArray[np.float32] | None, options: SearchOptions) -> bool:
+    """Tell whether a search is one query for a few results that needs no vectors and no metadata."""
+    return (
+        options.rescore == 0
+        and vectors is not None
+        and len(vectors) == 1
+        and options.k <= MOST_K
+        and options.where is None
+        and options.radius is None
+        and not options.metadata
+    )
 
 
 def _parse_search(
@@ -67,7 +82,7 @@ def _parse_search(
         options = SearchBody.parse(body)
         key = options.key
         if options.vectors is not None:
-            vectors = validation.features("vectors", options.vectors, check=False)
+            vectors = vectors_of(options.vectors)
     if options.where is not None:
         compile_filter(options.where, limits.conditions)  # refused before it waits in the queue
     return vectors, key, options
@@ -93,7 +108,7 @@ def _search(
     keys, distances = (hits.keys, hits.distances) if key is None else ([hits.keys], [hits.distances])
     if options.radius is not None and sum(map(len, keys)) > limits.results:
         raise invalid(f"More than {limits.results:,} items are within this distance: use a smaller radius.")
-    results = [{"keys": keys[i].tolist(), "distances": distances[i]} for i in range(n_queries)]
+    results = [{"keys": keys[i].tolist(), "distances": distances[i].tolist()} for i in range(n_queries)]
     if options.metadata:
         found = [each for result in results for each in result["keys"]]
         metadata = iter(index.metadata(found, limits.answer_metadata))
@@ -106,7 +121,7 @@ def _search(
     if hits.missing:
         response["missing_shards"] = list(hits.missing)
     service.metrics.queries.add(n_queries)
-    return to_json(response)
+    return to_json(response) if options.metadata else numbers_to_json(response)
 
 
 def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Limits) -> None:

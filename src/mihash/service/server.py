@@ -16,6 +16,7 @@ from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
 from .index_service import Background, Service, check_token
+from .joined_writes import HTTPConnection
 from .limits import Limits
 from .timeouts import ClientTimeouts
 
@@ -72,7 +73,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 create_app(service),
-                http="h11",
+                http=HTTPConnection,
                 ws="none",
                 lifespan="on",
                 log_config=None,

@@ -112,6 +112,13 @@ class Hits(NamedTuple):
         }
 
 
+def _stacked(rows: list[NDArray[Any]], kind_of_none: type[np.generic]) -> NDArray[Any]:
+    """Return rows of one length as a matrix; a single row is not copied."""
+    if len(rows) == 1:
+        return rows[0][None]
+    return np.stack(rows) if rows else np.empty((0, 0), dtype=kind_of_none)
+
+
 class PartialHits(Hits):
     """An answer without the items of some shards, given only with ``allow_partial=True``.
 
@@ -304,8 +311,8 @@ class Question:
         if self.single:
             keys, distances = keys[0], distances[0]
         elif self.radius is None:
-            keys = np.stack(keys) if keys else np.empty((0, 0), dtype=np.int64)
-            distances = np.stack(distances) if distances else np.empty((0, 0), dtype=np.int32)
+            keys = _stacked(keys, np.int64)
+            distances = _stacked(distances, np.int32)
         if nearest.missing:
             return PartialHits(keys, distances, nearest.version, nearest.measure, nearest.missing)
         return Hits(keys, distances, nearest.version, nearest.measure)

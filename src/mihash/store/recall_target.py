@@ -185,8 +185,8 @@ class RecallTarget:
         if edition is None or not edition.has_factors or not question.by_margins(edition.mapping):
             return False
         self._read()
-        version, n_items, pay = self._factors_pay
-        if version == edition.version and _is_like(n_items, edition.n_items):
+        version, _, pay = self._factors_pay
+        if self._is_known(edition):
             return pay
 
         def measure() -> bool:
@@ -197,6 +197,16 @@ class RecallTarget:
             return measure()
         self._in_background(measure)
         return pay or version < 0
+
+    def is_measured(self, margins: bool | None) -> bool:
+        """Tell whether a search without rescoring measures nothing first."""
+        edition = self._table.edition
+        return edition is None or not edition.has_factors or margins is False or self._is_known(edition)
+
+    def _is_known(self, edition: "Edition | Published") -> bool:
+        """Tell whether it was measured for this version, and about so many items, if the two bytes pay."""
+        version, n_items, _ = self._factors_pay
+        return version == edition.version and _is_like(n_items, edition.n_items)
 
     def _is_large(self, edition: "Edition | Published") -> bool:
         """Tell whether to measure in the background; the shards of an index on Ray are asked at once."""
@@ -234,8 +244,8 @@ class RecallTarget:
     def _pay(self, edition: "Edition | Published") -> bool:
         if not edition.has_factors or edition.n_items <= _FEWEST:
             return False
-        version, n_items, pay = self._factors_pay
-        if version != edition.version or not _is_like(n_items, edition.n_items):
+        pay = self._factors_pay[2]
+        if not self._is_known(edition):
             shares = [self._curve(_WIDTH, _FEWEST, None, factors)[0][-1] for factors in (False, True)]
             pay = bool(shares[1] > shares[0])
             self._factors_pay = edition.version, edition.n_items, pay
