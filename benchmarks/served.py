@@ -1,7 +1,7 @@
 """What a query costs the HTTP service: CPU of the server's process, one client, one query in a request.
 
-The client's own CPU is stated apart. The connection is kept open, as that of `mihash.service.Client` is. Then eight clients
-search at a time, with and without another one that adds rows: queries a second, and the CPU of each.
+The client's own CPU is stated apart. The connection is kept open, as that of `mihash.service.Client` is. Then
+eight clients search at a time, with and without another one that adds rows: queries a second, and the CPU of each.
 """
 
 import http.client
