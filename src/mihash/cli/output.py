@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -176,18 +176,17 @@ class _WorkLines:
     Parameters
     ----------
     every_s
-        How many seconds pass between two lines, and before the first.
+        How many seconds pass between two lines.
     """
 
     def __init__(self, every_s: float = LINE_S) -> None:
         self._every_s = every_s
-        self._begin = self._last = time.monotonic()
-        self._first: float | None = None
+        self._begin, self._first, self._last = 0.0, 0.0, -inf
 
     def tell(self, done: float, total: float, what: str) -> None:
         """Take over how far it is."""
         now = time.monotonic()
-        if self._first is None:
+        if self._last == -inf:
             self._begin, self._first = now, done
         if now - self._last >= self._every_s:
             self._last = now

@@ -141,6 +141,8 @@ def run_tasks(
         os.environ.setdefault(variable, "1")  # also for what is not loaded yet, as torch
     here = [task for task in tasks if processes == 1 or task.kind == "images"]  # a network has the device alone
     pooled = [task for task in tasks if task not in here]
+    if pooled:
+        progress(done, total, f"{len(pooled)} tasks in {processes} processes")
     for task in in_processes(run_task, pooled, processes) if pooled else ():
         done += task.cost
         progress(done, total, str(task))
