@@ -320,16 +320,16 @@ def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, ...]) -> NDAr
     return np.ascontiguousarray(raw, dtype=np.bool_)
 
 
-def as_rows(name: str, X: ArrayLike, y: Any = None) -> tuple[ArrayLike, Any, bool]:
-    """Return vectors as rows with their labels, and whether ``X`` was one vector; it comes with one label.
+def as_rows(name: str, X: ArrayLike, y: Any = None) -> tuple[NDArray[Any], Any]:
+    """Return vectors as rows with their labels; one vector, which comes with one label, as one row.
 
     >>> as_rows("X", [1.0, 2.0], "cat")
-    (array([[1., 2.]]), ['cat'], True)
+    (array([[1., 2.]]), ['cat'])
     """
     raw = array(name, X)
     if raw.ndim != 1:
-        return raw, y, False
-    return raw[None], y if y is None or (np.ndim(y) == 1 and len(y) == 1) else [y], True
+        return raw, y
+    return raw[None], y if y is None or (np.ndim(y) == 1 and len(y) == 1) else [y]
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:

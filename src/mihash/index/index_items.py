@@ -56,7 +56,7 @@ class IndexItems(IndexControl):
             From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
         """
         at_once = _few(at_once)
-        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        X, y = validation.as_rows("X", X, y)
         return self._write(Change.add(X, keys, None, metadata, source), y, at_once)
 
     def upsert(
@@ -97,7 +97,7 @@ class IndexItems(IndexControl):
         >>> folder.cleanup()
         """
         at_once = _few(at_once)
-        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        X, y = validation.as_rows("X", X, y)
         return self._write(Change.upsert(X, keys, None, metadata), y, at_once)
 
     def update(
@@ -117,13 +117,12 @@ class IndexItems(IndexControl):
         `add`.
         """
         if X is None:
-            one = [metadata] if isinstance(metadata, Mapping) else metadata
-            change = Change.update(keys, None, y, one)
+            change = Change.update(keys, None, y, metadata)
             with self._writing:
                 self._table.write(change)
             return
         at_once = _few(at_once)
-        X, y, keys, metadata = _rows(X, y, keys, metadata)
+        X, y = validation.as_rows("X", X, y)
         self._write(Change.update(keys, X, None, metadata), y, at_once)
 
     def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
@@ -220,10 +219,3 @@ class IndexItems(IndexControl):
 
 def _few(at_once: int | None) -> int | None:
     return None if at_once is None else validation.integer("at_once", at_once, minimum=1)
-
-
-def _rows(X: Any, y: Any, keys: Any, metadata: Any) -> tuple[Any, Any, Any, Any]:
-    """Return rows as they are; one vector, with its label, key and metadata, as one row."""
-    X, y, _ = validation.as_rows("X", X, y)
-    one_key, one_dictionary = isinstance(keys, str | int), isinstance(metadata, Mapping)
-    return X, y, [keys] if one_key else keys, [metadata] if one_dictionary else metadata

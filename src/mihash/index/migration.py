@@ -147,9 +147,8 @@ class Migration:
         y, metadata
             Other labels or metadata; by default an item keeps those that it has.
         """
-        rows, y, _ = validation.as_rows("X", X, y)
-        vectors = np.asarray(rows)
-        names = as_keys([keys] if isinstance(keys, str | int) else keys)
+        vectors, y = validation.as_rows("X", X, y)
+        names = as_keys(keys)
         given: Any = [metadata] if isinstance(metadata, Mapping) else metadata
         if len(vectors) != len(names) or (given is not None and len(given) != len(names)):
             raise InvalidInput(f"`keys` and `metadata` must have one entry for each of {len(vectors)} rows.")

@@ -113,8 +113,7 @@ class Options:
         """Check every value."""
         self._take(n_bits=validation.integer("n_bits", self.n_bits, minimum=1, maximum=MOST_BITS))
         validation.choice("metric", self.metric, METRICS)
-        if not isinstance(self.normalize, bool):
-            raise InvalidInput(f"`normalize` must be True or False; got {self.normalize!r}.")
+        validation.boolean("normalize", self.normalize)
         self._take(reservoir_size=validation.integer("reservoir_size", self.reservoir_size, minimum=2))
         self._take(seed=validation.integer("seed", self.seed, minimum=0), drift=as_watch(self.drift))
         self.make_learner()

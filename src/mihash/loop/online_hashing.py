@@ -178,7 +178,7 @@ class OnlineHashing:
         If the learner or the trigger raises an error, rows that were not learned from wait, and the next call
         continues with them: do not feed them again.
         """
-        rows, targets, _ = validation.as_rows("X", X, y)
+        rows, targets = validation.as_rows("X", X, y)
         vectors = validation.features("X", rows, self._loop.learner.n_features or self.table.n_features)
         before = self._loop.labels
         labels = self._names.checked(targets, len(vectors), None if before is None else before.shape[1:])

@@ -139,7 +139,7 @@ class Change:
 
 def _named(keys: ArrayLike | Key, n: int) -> list[Key]:
     """Return n different keys."""
-    chosen = as_keys([keys] if isinstance(keys, str | int) else keys, n)
+    chosen = as_keys(keys, n)
     if (twice := _repeated(chosen)) is not None:
         raise DuplicateKey(f"`keys` must be different keys; {twice!r} is given twice. Nothing was changed.")
     return chosen

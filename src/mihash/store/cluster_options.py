@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import validation
-from ..errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,8 @@ class Cluster:
             validation.integer("shards", self.shards, minimum=1, maximum=4096)
         if self.timeout_s is not None:
             validation.number("timeout_s", self.timeout_s, above=0)
-        if not isinstance(self.allow_partial, bool | None):
-            raise InvalidInput(f"`allow_partial` must be True or False; got {self.allow_partial!r:.80}.")
+        if self.allow_partial is not None:
+            validation.boolean("allow_partial", self.allow_partial)
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given."""

@@ -96,9 +96,8 @@ class MemoryTable:
         """Store items under unique keys (integers or strings); by default running numbers, above those taken."""
         if self._from_codes:
             raise NotReady("A table made from codes holds no vectors: make a new one with `from_codes`.")
-        X, _, single = validation.as_rows("X", X)
-        vectors = validation.features("X", X, self.n_features)
-        new_keys = self._new_keys([keys] if single and isinstance(keys, str | int) else keys, len(vectors))
+        vectors = validation.features("X", validation.as_rows("X", X)[0], self.n_features)
+        new_keys = self._new_keys(keys, len(vectors))
         if self._X is None:
             self._X = np.empty((0, vectors.shape[1]), dtype=np.float32)
         self._X = appended(self._X, self._n, vectors)
