@@ -33,6 +33,7 @@ _ROW_EXTRA, _SEGMENT_EXTRA = 16, 160  # bytes of a row's checksum and label, and
 _FEWEST = 4  # rows in a segment of one page: with fewer, a good part of the page could be empty
 _COLUMNS = "first, last, n, ids, head, labels, digest, checks, vectors"
 _ONE = f"SELECT {_COLUMNS} FROM segment WHERE first = ?"
+_AFTER = "last > ? AND first >= coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0)"
 _INSERT = f"INSERT INTO segment ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 LabelKind = tuple[str, int]
@@ -129,10 +130,7 @@ class Segments:
 
     def after(self, last: int, kind: LabelKind | None, n_features: int) -> Iterator[Segment]:
         """Yield the rows after a sequence number, some thousands in each short transaction."""
-        query = (
-            f"SELECT {_COLUMNS} FROM segment WHERE last > ? AND first >= "
-            "coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) ORDER BY first"
-        )
+        query = f"SELECT {_COLUMNS} FROM segment WHERE {_AFTER} ORDER BY first"
         while True:
             with self._database.read() as connection:
                 rows = _batch(connection.execute(query, (last, last)))
@@ -150,41 +148,28 @@ class Segments:
 
     def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
         """Return the labels of stored rows (sorted), None for those that have none."""
-        query = (
-            "SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE first <= ? "
-            "ORDER BY first DESC LIMIT 1"
-        )
         found: list[Any] = []
         with self._database.read() as connection:
             while len(found) < len(ids):
                 row = int(ids[len(found)])
-                first, last, n, packed, head, blob, digest, checks = connection.execute(query, (row,)).fetchone()
-                stored = ids_of(first, last, n, packed, head)
-                if digest != _digest(head, blob, checks):
-                    raise CorruptStore(damaged(first))
-                labels = None if blob is None else _labels(blob, n, kind)
-                mine = ids[len(found) : int(np.searchsorted(ids, last, side="right"))]
+                holder = "first = (SELECT max(first) FROM segment WHERE first <= ?)"
+                ((stored, labels),) = _labelled(connection, kind, holder, row)
+                mine = ids[len(found) : int(np.searchsorted(ids, stored[-1], side="right"))]
                 places = np.searchsorted(stored, mine)
-                if not len(mine) or (places >= n).any() or (stored[places] != mine).any():
-                    raise CorruptStore(damaged(first))
+                if not len(mine) or (places >= len(stored)).any() or (stored[places] != mine).any():
+                    raise CorruptStore(damaged(int(stored[0])))
                 found += [None] * len(mine) if labels is None else _known(labels[places])
         return found
 
     def labels_after(self, last: int, kind: LabelKind) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """Return the ids and the labels of the rows after a sequence number that have labels."""
-        query = (
-            "SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE last > ? "
-            "AND first >= coalesce((SELECT max(first) FROM segment WHERE first <= ?), 0) "
-            "AND labels IS NOT NULL ORDER BY first"
-        )
         dtype, n_classes = kind
         ids, labels = [np.empty(0, dtype=np.int64)], [np.empty((0, n_classes) if n_classes else 0, dtype=dtype)]
         with self._database.read() as connection:
-            for first, newest, n, packed, head, blob, digest, checks in connection.execute(query, (last, last)):
-                if digest != _digest(head, blob, checks):
-                    raise CorruptStore(damaged(first))
-                ids.append(ids_of(first, newest, n, packed, head))
-                labels.append(_labels(blob, n, kind))
+            for stored, own in _labelled(connection, kind, f"{_AFTER} AND labels IS NOT NULL", last, last):
+                if own is not None:
+                    ids.append(stored)
+                    labels.append(own)
         found, known = np.concatenate(ids), np.concatenate(labels)
         kept = (found > last) & ~missing_rows(known)
         return found[kept], known[kept]
@@ -393,6 +378,17 @@ def _digest(head: bytes, labels: bytes | None, checks: bytes) -> bytes:
     digest.update(labels or b"")
     digest.update(checks)
     return digest.digest()
+
+
+def _labelled(
+    connection: sqlite3.Connection, kind: LabelKind, where: str, *parameters: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any] | None]]:
+    """Yield the ids and the labels, None without, of the segments that match, in order; vectors are not read."""
+    query = f"SELECT first, last, n, ids, head, labels, digest, checks FROM segment WHERE {where} ORDER BY first"
+    for first, last, n, packed, head, blob, digest, checks in connection.execute(query, parameters):
+        if digest != _digest(head, blob, checks):
+            raise CorruptStore(damaged(first))
+        yield ids_of(first, last, n, packed, head), None if blob is None else _labels(blob, n, kind)
 
 
 def _labels(blob: bytes, n: int, kind: LabelKind) -> NDArray[Any]:
