@@ -110,51 +110,51 @@ def test_not_where_it_takes_long(plain, threads, monkeypatch):
     assert threads == [WORKER] * 3
 
 
-def test_more_requests_and_more_items_count(plain, monkeypatch):
-    index, short = plain.running.service.index, short_searches.ShortSearches()
-    short.timed(lambda index: index.search(X[:1], rescore=0), index, None)
-    (measured,) = short._measured.values()
-    monkeypatch.setattr(short_searches, "MOST_S", 3.5 * measured.seconds)
-    assert [short.are_short(index, None, n_requests) for n_requests in (1, 3, 4)] == [True, True, False]
-    assert not short.are_short(index, False, 1)  # Hamming distances were not measured
-    short._measured[None] = measured._replace(n_items=100)
-    assert not short.are_short(index, None, 1)
-    short._measured[None] = measured._replace(version=measured.version + 1)
-    assert not short.are_short(index, None, 1)
+def test_more_requests_and_more_items_count(monkeypatch):
+    short = short_searches.ShortSearches()
+    short.timed(lambda: sum(range(1000)), (3, 400), None)
+    seconds = short._measured[None].seconds
+    monkeypatch.setattr(short_searches, "MOST_S", 3.5 * seconds)
+    assert [short.are_short((3, 400), None, n_requests) for n_requests in (1, 3, 4)] == [True, True, False]
+    assert [short.are_short((3, n_items), None, 1) for n_items in (0, 1200, 1600)] == [True, True, False]
+    assert not short.are_short((3, 400), False, 1)  # Hamming distances were not measured
+    assert not short.are_short((4, 400), None, 1)
 
 
-def test_the_longest_of_the_last_searches_counts(plain):
-    index, short = plain.running.service.index, short_searches.ShortSearches()
-    short.timed(lambda index: index.search(X[:1], rescore=0), index, None)
+def test_the_longest_of_the_last_searches_counts():
+    short = short_searches.ShortSearches()
+    short.timed(lambda: None, (3, 400), None)
     short._measured[None] = short._measured[None]._replace(seconds=1e6)
-    short.timed(lambda index: index.search(X[:1], rescore=0), index, None)
+    short.timed(lambda: None, (3, 400), None)
     assert short._measured[None].seconds == pytest.approx(0.8e6)
+    short.timed(lambda: None, (4, 400), None)  # a new version
+    assert short._measured[None].seconds < 1e5
 
 
 def test_what_an_index_answers_from_memory(tmp_path):
     with mihash.OnlineIndex.create(tmp_path / "index", **OPTIONS) as index:
-        assert not index.answers_from_memory()
+        assert index.codes_in_memory() is None
         index.add(X)
         index.wait()
-        assert index.answers_from_memory(False)
-        assert not index.answers_from_memory()  # whether the two bytes pay is measured by the first search
+        assert index.codes_in_memory(False) == (index.version, 400)
+        assert index.codes_in_memory() is None  # whether the two bytes pay is measured by the first search
         index.search(X[:1], rescore=0)
-        assert index.answers_from_memory()
+        assert index.codes_in_memory() == (index.version, 400)
         index.add(X[:300])  # so it is measured again
         index.wait()
-        assert not index.answers_from_memory()
+        assert index.codes_in_memory() is None
         index.search(X[:1], rescore=0)
-        assert index.answers_from_memory()
+        assert index.codes_in_memory() == (index.version, 700)
         with mihash.OnlineIndex.open(tmp_path / "index", read_only=True) as reader:
-            assert not reader.answers_from_memory()
+            assert reader.codes_in_memory(False) is None
         index.add(X[:100], at_once=1)
         assert index.behind
-        assert not index.answers_from_memory(False)
+        assert index.codes_in_memory(False) is None
         index.catch_up()
         index.wait()
         index.add(X[:1], keys=["named"])
         index.wait()
-        assert not index.answers_from_memory(False)
+        assert index.codes_in_memory(False) is None
 
 
 def test_not_while_a_version_waits(tmp_path):
@@ -164,7 +164,7 @@ def test_not_while_a_version_waits(tmp_path):
         building = index._builder.building
         with building:
             index.rehash()
-            assert not index.answers_from_memory(False)
+            assert index.codes_in_memory(False) is None
         index.wait()
-        assert index.answers_from_memory(False)
+        assert index.codes_in_memory(False) is not None
         np.testing.assert_array_equal(index.search(X[:1], rescore=0).keys[:, 0], [0])

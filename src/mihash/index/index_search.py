@@ -113,23 +113,21 @@ class IndexSearch(IndexControl):
         """Return which fields of a filter no item has: misspelt names, most often."""
         return self._table.unknown_fields(compile_filter(where))
 
-    def answers_from_memory(self, margins: bool | None = None) -> bool:
-        """Tell whether a search with ``rescore=0`` needs codes in memory alone, now that nothing else is done.
+    def codes_in_memory(self, margins: bool | None = None) -> tuple[int, int] | None:
+        """Return version and number of items where a search with ``rescore=0`` needs codes in memory alone.
 
-        That is not so while rows wait to be learned from, while a version is built, or where something is to be
-        measured first; nor for a process that only reads, for keys of the caller's own, or on Ray.
+        None while rows wait to be learned from, while a version is built, or where something is to be measured
+        first; also for a process that only reads, for keys of the caller's own, and on Ray.
         """
         if self.read_only or self.behind or self._builder.busy:
-            return False
+            return None
         table = self._table
         if table.setting("table") == "ray" or not table.setting("plain_keys"):
-            return False
+            return None
         edition = table.edition
-        return (
-            isinstance(edition, Edition)
-            and edition.searcher.always_scans(edition.n)
-            and table.target.is_measured(margins)
-        )
+        if not isinstance(edition, Edition) or not edition.searcher.always_scans(edition.n):
+            return None
+        return (edition.version, edition.n_items) if table.target.is_measured(margins) else None
 
     def _hits(self, X: ArrayLike | None, key: Key | None, options: Mapping[str, Any]) -> Hits:
         """Return what `search` does, from one generation, without a warning about unknown fields."""

@@ -126,11 +126,12 @@ class Service:
     async def read_from_memory(self, search: Work[Result], margins: bool | None) -> Result:
         """Make a search that needs no vectors and no metadata: at once where such are short, else as `read`."""
         index, short = self.index, self.short_searches
-        if self._state != "ready" or self.writes.n_jobs or not index.answers_from_memory(margins):
+        codes = None if self._state != "ready" or self.writes.n_jobs else index.codes_in_memory(margins)
+        if codes is None:
             return await self.read(search)
-        if short.are_short(index, margins, self.n_requests):
-            return short.timed(search, index, margins)
-        return await self.read(lambda index: short.timed(search, index, margins))
+        if short.are_short(codes, margins, self.n_requests):
+            return short.timed(lambda: search(index), codes, margins)
+        return await self.read(lambda index: short.timed(lambda: search(index), codes, margins))
 
     async def _run(self, pool: WorkerPool, work: Work[Result]) -> Result:
         index = self.index

@@ -1,7 +1,7 @@
-"""Head and body of a short response, sent to the network together.
+"""Head and body of a response, sent to the network together.
 
 uvicorn writes them one after the other. Each write is a call of the system, which on one machine also wakes the
-client; to wake it twice costs as much as to parse the request.
+client. A head that states the length of the body waits for it; that of a stream is sent at once.
 """
 
 import asyncio
@@ -10,10 +10,11 @@ from typing import Any, cast
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _SHORT = 16_384  # bytes that are copied to be joined; more are written as they come
+_BEGIN, _END, _LENGTH = b"HTTP/1.1 ", b"\r\n\r\n", b"\r\ncontent-length: "
 
 
 class JoinedWrites:
-    """A transport that holds a short write back until the next one, or until the event loop has nothing to run.
+    """A transport that holds the head of a response back until the body, or the end of the connection.
 
     Everything else is the other transport's.
 
@@ -21,17 +22,15 @@ class JoinedWrites:
     ----------
     transport
         What writes to the network.
-    loop
-        The event loop.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
         self._held = b""
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
-        """Write what is held with ``data``, or hold that; the order never changes."""
+        """Write what is held and ``data``, or hold that; the order never changes."""
         held = self._held
         if held:
             if len(held) + len(data) > _SHORT:
@@ -40,9 +39,8 @@ class JoinedWrites:
             else:
                 self._held = b""
                 self._transport.write(held + data)
-        elif 0 < len(data) <= _SHORT:
+        elif data.startswith(_BEGIN) and data.endswith(_END) and _LENGTH in data:
             self._held = data
-            self._loop.call_soon(self.flush)
         else:
             self._transport.write(data)
 
@@ -67,4 +65,10 @@ class HTTPConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a new connection."""
-        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self.loop)))
+        self._joined = JoinedWrites(transport)
+        super().connection_made(cast(asyncio.Transport, self._joined))
+
+    def on_response_complete(self) -> None:
+        """Send all of a response that has no body, and go on with the next request."""
+        self._joined.flush()
+        super().on_response_complete()

@@ -1,5 +1,6 @@
 """The route that searches."""
 
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any
@@ -100,7 +101,7 @@ def _search(
         check_width(index, vectors, limits.features)
         n_queries = len(vectors)
     _check_size(n_queries, len(index), options, limits)
-    with without_warnings():
+    with without_warnings() if options.where else nullcontext():
         hits = index.search(
             vectors, options.k, key=key, where=options.where, rescore=options.rescore, radius=options.radius,
             margins=options.margins, recall=options.recall,

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from ..index.online_index import OnlineIndex
-
 Result = TypeVar("Result")
+
+Codes = tuple[int, int]
+"""The version of codes in memory, and how many items they are of."""
 
 MOST_S = 0.002
 """How long the searches of all requests that are being answered may hold up the event loop."""
@@ -24,11 +25,10 @@ _KEPT = 0.8  # of what the longest of the last searches took
 
 
 class _Measured(NamedTuple):
-    """What searches of one kind took lately: CPU seconds, of which version, with how many items."""
+    """What searches of one kind took lately, in CPU seconds, with which codes."""
 
     seconds: float
-    version: int | None
-    n_items: int
+    codes: Codes
 
 
 class ShortSearches:
@@ -38,35 +38,33 @@ class ShortSearches:
 
     Examples
     --------
-    >>> import tempfile, mihash, numpy as np
-    >>> folder, short = tempfile.TemporaryDirectory(), ShortSearches()
-    >>> def search(index):
-    ...     return index.search(np.eye(4)[2], k=1, rescore=0).keys.tolist()
-    >>> with mihash.open(folder.name, n_bits=64) as index:
-    ...     keys = index.add(np.eye(4))
-    ...     short.are_short(index, None, 1), short.timed(search, index, None)  # nothing is known before
-    (False, [2])
-    >>> folder.cleanup()
+    >>> short, codes = ShortSearches(), (0, 1000)
+    >>> short.are_short(codes, margins=None, n_requests=1)
+    False
+    >>> short.timed(lambda: "answer", codes, margins=None)
+    'answer'
+    >>> short.are_short(codes, margins=None, n_requests=1), short.are_short((1, 1000), margins=None, n_requests=1)
+    (True, False)
     """
 
     def __init__(self) -> None:
         self._measured: dict[bool | None, _Measured] = {}
 
-    def are_short(self, index: OnlineIndex, margins: bool | None, n_requests: int) -> bool:
+    def are_short(self, codes: Codes, margins: bool | None, n_requests: int) -> bool:
         """Tell whether as many searches as there are requests are short, by Hamming distance or by margins."""
         known = self._measured.get(margins)
-        if known is None or known.version != index.version:
+        if known is None or known.codes[0] != codes[0]:
             return False
-        growth = max(1.0, len(index) / max(known.n_items, 1))
+        growth = max(1.0, codes[1] / max(known.codes[1], 1))
         return known.seconds * growth * n_requests <= MOST_S
 
-    def timed(self, search: Callable[[OnlineIndex], Result], index: OnlineIndex, margins: bool | None) -> Result:
+    def timed(self, search: Callable[[], Result], codes: Codes, margins: bool | None) -> Result:
         """Make a search, and measure it."""
-        version, n_items, begin = index.version, len(index), time.thread_time()
-        result = search(index)
+        begin = time.thread_time()
+        result = search()
         seconds = time.thread_time() - begin
         known = self._measured.get(margins)
-        if known is not None and known.version == version:
+        if known is not None and known.codes[0] == codes[0]:
             seconds = max(seconds, _KEPT * known.seconds)
-        self._measured[margins] = _Measured(seconds, version, n_items)
+        self._measured[margins] = _Measured(seconds, codes)
         return result
