@@ -308,7 +308,11 @@ def test_messages_speak_of_options(mihash, index, tmp_path):
 
 
 def test_bench(mihash):
-    run = mihash("bench", "--rows", 4096, "--features", 8, "--bits", 16, "--learner", "lsh")
+    words = ("bench", "--rows", 4096, "--features", 8, "--bits", 16, "--learner", "lsh")
+    run = mihash(*words)
     assert run.code == 0, run.err
     assert "search, one by one" in run.out
+    measures = [json.loads(line) for line in mihash(*words, "--json").out.splitlines()]
+    assert [each["what"] for each in measures][-2:] == ["search, one by one", "search, rescoring 100"]
+    assert all(each["seconds"] > 0 for each in measures)
     assert mihash("bench", "--rows", 10).code == 2

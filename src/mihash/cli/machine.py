@@ -91,6 +91,10 @@ def bench(
     note(f"Measuring with {rows:,} vectors of {features} numbers, {bits} bits ...")
     with tempfile.TemporaryDirectory() as folder:
         found = list(_measures(folder, _Clusters(features, seed), bits, learner, rows))
+    if as_json:
+        for each in found:
+            json_line(each._asdict())
+        return
     shown = [(each.what, f"{each.n / each.seconds:,.0f} {each.unit}/s", duration(each.seconds)) for each in found]
     table({"what": "left", "rate": "right", "took": "right"}, shown)
 

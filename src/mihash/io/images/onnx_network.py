@@ -1,12 +1,12 @@
 """A network in an ONNX file as a maker of features."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidInput, NotReady
+from ...errors import InvalidInput
+from ...extras import load_extra
 
 _USUAL_SIZE = 224
 # Of ImageNet's colours, by which networks are trained.
@@ -28,7 +28,7 @@ class OnnxNetwork:
     grey = False
 
     def __init__(self, file: Path, size: int | None = None) -> None:
-        runtime = _runtime()
+        runtime = load_extra("onnx", "ONNX files need onnxruntime", "onnxruntime")
         try:
             self._session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
         except Exception as error:  # the library's own errors have no common type
@@ -57,11 +57,3 @@ def as_network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """
     scaled = (images.astype(np.float32) / 255 - _MEAN) / _SPREAD
     return np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
-
-
-def _runtime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise NotReady("ONNX files need onnxruntime: pip install onnxruntime.") from error
-    return onnxruntime
