@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mihash
+from mihash.index import bulk_learning
 from mihash.index import history as journal
 from mihash.index.options import Options
 from mihash.loop.learning_loop import Loop
@@ -99,8 +100,9 @@ CONFIGURATIONS = (
 
 
 def shrink() -> None:
-    """Let checkpoints, merges and the parts of a rehash happen at sizes that a soak reaches in a second."""
+    """Let checkpoints, merges, bulk learning and rehashes happen at sizes that a soak reaches in a second."""
     journal.CHECKPOINT_ROWS = 150
+    bulk_learning.BULK_ROWS, bulk_learning._PART_ROWS = 8, 24
     segments.SEGMENT_ROWS = 64
     for module in (edition, sqlite, verification):
         module.CODE_ROWS = 96  # type: ignore[attr-defined]

@@ -26,6 +26,7 @@ from ..store.table import Table
 from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
 from .builder import Builder, measured_price
+from .bulk_learning import BulkLearning
 from .first_rows import with_choices
 from .history import History
 from .options import Options
@@ -50,8 +51,7 @@ class IndexControl:
         self._closed = False
         self._unwritten: StoreError | None = None  # why decisions are only in memory
         try:
-            text = table.setting("options")
-            if text is None:
+            if (text := table.setting("options")) is None:
                 raise StoreError(f"{table.database.folder} holds a hash table, not an index.")
             self._options = Options.from_text(text)
             self._history = History(table, self._options)
@@ -243,9 +243,9 @@ class IndexControl:
         """
         with self._writing:
             self._ready()
-            refusals = InvalidInput, NotReady
-            with self._table.database.lock, self._history.consistent(*refusals), self._table.loaded_again():
-                with self._table.database.write() as connection:
+            table, consistent = self._table, self._history.consistent(InvalidInput, NotReady)
+            with table.database.lock, consistent, table.loaded_again():
+                with table.database.write() as connection:
                     check = self._history.offer(connection, mapping, bool(force))
                 if check.accepted:
                     self._builder.notice()
@@ -372,10 +372,13 @@ class IndexControl:
             if first and len(change.vectors):  # later rows have the width of those that are stored
                 validation.width("X", change.vectors, loop.learner.n_features)
             labels, settings = self._checked_labels(loop, len(change.vectors), y)
-            with self._history.consistent(InvalidInput, UnknownName):
-                keys, stored = self._table.write(replace(change, labels=labels), **settings)
-                self._history.put(stored, labels)
-                self._learn(n)
+            history, possible = self._history, n is None and not settings  # an alarm may name a new class
+            with history.consistent(InvalidInput, UnknownName), history.beside(labels, possible) as beside:
+                change = replace(change, labels=labels, admitted=beside.begin)
+                keys, stored = self._table.write(change, **settings)
+                if not beside.begun:
+                    history.put(stored, labels)
+                self._learn(n, beside)
             self._write_decisions()
             self._purge_expired()
             return keys
@@ -402,15 +405,14 @@ class IndexControl:
 
     def _class_names(self) -> LabelNames:
         """Return the class names of an index whose labels are strings; none of others."""
-        text, found = self._table.setting("label_names"), LabelNames()
-        begun = self._table.label_kind is not None
+        text, found, begun = self._table.setting("label_names"), LabelNames(), self._table.label_kind is not None
         found.restore({"names": json.loads(text or "[]"), "are_names": bool(text) if begun else None})
         return found
 
-    def _learn(self, n: int | None = None) -> None:
+    def _learn(self, n: int | None = None, beside: BulkLearning | None = None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""
         try:
-            self._history.learn(n, self._build)
+            self._history.learn(n, self._build, beside)
         except StoreError as error:
             self._history.forget()
             warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=3)
@@ -425,8 +427,7 @@ class IndexControl:
     def _build_first(self) -> None:
         """Build the first version at once: queries must not wait for it."""
         self._ready()
-        number = self._table.waiting()
-        if number is not None:
+        if (number := self._table.waiting()) is not None:
             self._table.build(number)
 
     def _write_decisions(self) -> None:

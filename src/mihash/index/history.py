@@ -25,6 +25,7 @@ from ..online import MomentHash
 from ..store.sqlite.checksums import check_seals, seal_rows
 from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
 from ..store.table import Table
+from .bulk_learning import BulkLearning
 from .options import Options
 from .stored_examples import StoredExamples
 
@@ -101,18 +102,47 @@ class History:
             self._loop.put(vectors, labels, self._table.last)
             self.behind = self._loop.queue.later
 
-    def learn(self, n: int | None = None, accepted: Callable[[], None] = lambda: None) -> None:
-        """Learn from the next n rows of the queue, by default from all; call ``accepted`` for each new version."""
-        loop = self.loop
-        healthy = loop.failure is None
+    @contextmanager
+    def beside(self, labels: NDArray[Any] | None, possible: bool) -> Iterator[BulkLearning]:
+        """Give what learns from the rows of a change while they are stored, if they are many and it is possible.
 
-        def write(check: Check, mapping: HashMapping | None, branch: int) -> None:
+        A learner that draws from the stored rows learns after that. If storing fails, the loop is forgotten.
+        """
+        loop = self.loop
+        draws = isinstance(loop.learner, MomentHash) and loop.learner.past is not None
+        learned = labels is not None or self._table.label_kind is None
+        with BulkLearning(loop, labels, possible and learned and not draws) as beside:
+            try:
+                yield beside
+            except BaseException:
+                if beside.begun:
+                    self.forget()
+                raise
+
+    def learn(
+        self,
+        n: int | None = None,
+        accepted: Callable[[], None] = lambda: None,
+        beside: BulkLearning | None = None,
+    ) -> None:
+        """Learn from the next n rows of the queue, by default from all; call ``accepted`` for each new version.
+
+        Where rows are learned from ``beside``, this waits for that, and stores the decisions that were made there.
+        """
+        loop = self.loop
+        healthy = loop.failure is None if beside is None else beside.healthy
+
+        def write(check: Check, mapping: HashMapping | None, branch: int = 0) -> None:
             self._note(check, mapping, branch)
             if mapping is not None:
                 self.flush()
                 accepted()
 
-        loop.learn(n, write)
+        if beside is None or not beside.begun:
+            loop.learn(n, write)
+        else:
+            for made in beside.checks():
+                write(*made)
         self._count()
         if healthy and loop.failure is not None:
             reason = f"The rows are stored, but learning has stopped: {loop.failure}"

@@ -246,12 +246,12 @@ class Loop:
         """Let prices and the drift watch look at a window before it is learned; follow the stream at an alarm."""
         if self.drift is None and not self._prices:
             return
-        begin, rows, find = time.process_time(), self.queue.head(self._window), self._at_edge
+        begin, rows, find = time.thread_time(), self.queue.head(self._window), self._at_edge
         with self._failing():
             if self._observed < at and len(self.reservoir) >= min(FEWEST, self.reservoir.size):
                 made = self.arrivals.observe(self.reservoir, find, self._prices, self.drift, rows)
                 self._alarm = self._log.alarm(self.n_checks, self._offset + at, made)
-        self.observing_s += time.process_time() - begin
+        self.observing_s += time.thread_time() - begin
         self._observed = at
         if self._alarm is not None and self.drift is not None:
             for position in range(len(self.branches)):
@@ -323,11 +323,11 @@ class Loop:
 
     def _ask(self, mapping: HashMapping, reservoir: Reservoir, position: int = 0, **how: bool) -> Decision:
         """Ask a trigger about a mapping, forced or offered."""
-        branch, begin = self.branches[position], time.process_time()
+        branch, begin = self.branches[position], time.thread_time()
         if branch.trigger is None or branch.accepted is None:
             raise NotReady("There is no trigger to ask, or no first mapping to compare with.")
         decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, **how)
-        branch.deciding_s += time.process_time() - begin
+        branch.deciding_s += time.thread_time() - begin
         return decision
 
     def _accept_all(self, kind: str, reason: str, notify: Notify) -> None:

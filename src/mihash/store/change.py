@@ -6,7 +6,7 @@ committed in one transaction: here, or by each shard of a table on Ray.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ from .sqlite.positions import Reading, as_position
 from .sqlite.segments import Segment
 
 Source = tuple[str, int] | Reading | None
+Admitted = Callable[[NDArray[np.float32], int], None]
+"""Takes vectors as they are stored, and the sequence number of the last one."""
 
 _NOTHING: NDArray[np.float32] = np.empty((0, 0), dtype=np.float32)
 
@@ -47,6 +49,9 @@ class Change:
         Where the rows came from and up to where it was read, or None.
     where
         In place of keys, the items to delete as a compiled filter; None with keys.
+    admitted
+        Is called once no row can be refused because of its key, before the rows are committed. A table whose rows
+        are on other machines does not call it.
 
     Examples
     --------
@@ -62,6 +67,7 @@ class Change:
     texts: list[str | None] | None = None
     source: Source = None
     where: Condition | None = None
+    admitted: Admitted | None = None
 
     @classmethod
     def add(
@@ -182,6 +188,8 @@ class Rows:
         The sequence numbers of the rows that stay and get the metadata ``texts``.
     expired
         The sequence numbers of other rows that go because the index does not keep them any longer.
+    admitted
+        As for `Change`.
     """
 
     segment: Segment
@@ -190,6 +198,7 @@ class Rows:
     gone: list[int]
     described: list[int] = field(default_factory=list)
     expired: list[int] = field(default_factory=list)
+    admitted: Admitted | None = None
 
     def __len__(self) -> int:
         """Return the number of items that change."""
@@ -204,6 +213,11 @@ class Rows:
     def removed(self) -> list[int]:
         """The sequence numbers of the rows that go."""
         return [number for number in self.gone if number >= 0] + self.expired
+
+    def admit(self) -> None:
+        """Call ``admitted`` with the rows that come."""
+        if self.admitted is not None:
+            self.admitted(self.segment.features, int(self.segment.ids[-1]))
 
     def part(self, places: list[int]) -> Rows:
         """Return the change of some of the items."""

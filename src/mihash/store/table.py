@@ -186,7 +186,7 @@ class Table(ItemReads):
         if keys is None and not self.setting("plain_keys"):
             first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
         segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
-        rows = Rows(segment, keys, texts, gone, described)
+        rows = Rows(segment, keys, texts, gone, described, admitted=change.admitted)
         window = self.window
         return rows if window is None else replace(rows, expired=self._expiry.expired(rows, window))
 

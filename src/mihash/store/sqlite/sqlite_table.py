@@ -171,7 +171,11 @@ class SQLiteTable(Table):
             describe_items(connection, rows.described, rows.texts or [None] * len(rows.described))
             enter(connection, rows.described)
         if len(segment):
+            if rows.keys is None:  # numbers are never refused
+                rows.admit()
             insert_items(connection, segment.ids, rows.names, rows.texts)
+            if rows.keys is not None:
+                rows.admit()
             if rows.texts is not None:
                 enter(connection, segment.ids.tolist())
             self.segments.append(connection, segment)
