@@ -228,11 +228,10 @@ class SQLiteTable(Table):
             edition = self._with_deletions(edition) if old is None else edition.with_deletions_of(old)
             with self.database.write() as connection:
                 write_codes(connection, edition, stored)
-                previous = self.setting("published")
-                kept = (edition.version, edition.version if previous is None else previous)
+                version, previous = edition.version, self.setting("published")
+                kept = (version, version if previous is None else previous)
                 connection.execute("DELETE FROM code WHERE version NOT IN (?, ?)", kept)
-                taken = time.perf_counter() - begin
-                mark_published(connection, edition.version, edition.mapping, edition.n, taken)
+                mark_published(connection, version, edition.mapping, edition.n, time.perf_counter() - begin)
                 write_settings(connection, published=edition.version, **settings)
             self.settled(published=edition.version, **settings)
             self._edition = edition
