@@ -62,7 +62,7 @@ def test_names_that_are_given(tmp_path):
 
 def test_labels_may_be_names_several_or_true_and_false(tmp_path):
     words = np.array(["dog", "cat", "emu"])[Y % 3]
-    for column in (pa.array(words), pa.array(words).dictionary_encode(), pa.array(words, pa.large_string())):
+    for column in (pa.array(words), pa.array(words).dictionary_encode(), pa.array(words).cast(pa.large_string())):
         path = write(tmp_path, {"emb": LISTS, "label": column})
         assert has_labels(path)
         np.testing.assert_array_equal(load(path).y, np.array([1, 0, 2])[Y % 3])

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,11 +111,11 @@ def extract_features(
         X, kept = run.features()
     if n_components is not None:
         X = _projected(X, n_components, None if basis is None else Path(basis))
-    arrays = {"X": X, "key": np.array([source.names[place] for place in kept])}
+    arrays: dict[str, Any] = {"X": X, "key": np.array([source.names[place] for place in kept])}
     if source.labels is not None:
         arrays["labels"] = source.labels[kept]
     with replacing(target) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, **arrays)
     return Extracted(len(X), X.shape[1], run.n_known, tuple(run.left_out))
 
 
@@ -217,7 +217,7 @@ def _projected(X: NDArray[np.float32], n_components: int, basis: Path | None) ->
         mean, directions = _principal_directions(X, n_components)
         if basis is not None:
             with replacing(basis) as file:
-                np.savez(file, allow_pickle=False, mean=mean, directions=directions)
+                np.savez(file, mean=mean, directions=directions)
     components: NDArray[np.float32] = ((X - mean) @ directions).astype(np.float32)
     return components
 
