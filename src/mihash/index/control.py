@@ -25,7 +25,7 @@ from ..store.sqlite.versions import propose_newest
 from ..store.table import Table
 from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
-from .builder import Builder, measured_price
+from .background_rehash import Builder, measured_price
 from .bulk_learning import BulkLearning
 from .first_rows import with_choices
 from .history import History

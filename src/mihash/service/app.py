@@ -14,11 +14,11 @@ from starlette.types import Receive, Scope, Send
 from ..errors import MIHashError
 from . import control_routes, health_routes, history_routes, item_routes, migration_routes, search_routes
 from .access import AccessMiddleware
+from .direct_search import direct_search, is_plain_search
 from .index_service import Service
 from .openapi import openapi
 from .page_routes import add_pages
 from .problems import Problem, handle
-from .quick_search import is_quick, quick_search
 
 _ROUTERS = tuple(
     module.router
@@ -41,13 +41,13 @@ class Application(FastAPI):
         super().__init__(**options)
         self.state.service, self.state.methods = service, _methods()
         self.add_middleware(AccessMiddleware, service=service)
-        self._quick = AccessMiddleware(quick_search, service)
+        self._direct = AccessMiddleware(direct_search, service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if is_quick(scope):
+        if is_plain_search(scope):
             scope["app"] = self
-            await self._quick(scope, receive, send)
+            await self._direct(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 

@@ -15,11 +15,11 @@ from ..index.online_index import OnlineIndex
 from ..store.sqlite.database import DATABASE
 from .cors import Cors
 from .events import EventFeed
+from .inline_searches import InlineSearches
 from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
 from .request_bodies import BodyReceiver
-from .short_searches import ShortSearches
 from .workers import WorkerPool
 
 Result = TypeVar("Result")
@@ -83,7 +83,7 @@ class Service:
         # a filter may scan the metadata of all items, and a measurement waits for the learner: other reads do not
         self.slow_reads = WorkerPool("slow read", limits.searchers, limits.waiting_searches)
         self._pools = (self.writes, self.reads, self.slow_reads)
-        self.short_searches = ShortSearches()
+        self.inline_searches = InlineSearches()
         self._row_s = 0.0  # seconds to learn from a row, the last time
         self._index: OnlineIndex | None = None
         self._state = "opening"
@@ -125,7 +125,7 @@ class Service:
 
     async def read_from_memory(self, search: Work[Result], margins: bool | None) -> Result:
         """Make a search that needs no vectors and no metadata: at once where such are short, else as `read`."""
-        index, short = self.index, self.short_searches
+        index, short = self.index, self.inline_searches
         codes = None if self._state != "ready" or self.writes.n_jobs else index.codes_in_memory(margins)
         if codes is None:
             return await self.read(search)

@@ -14,6 +14,7 @@ from ..index.online_index import OnlineIndex
 from ..store.filters import compile_filter
 from ..store.keys import Key
 from .index_service import Service, service_of
+from .inline_searches import MOST_K
 from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
@@ -21,7 +22,6 @@ from .problems import invalid
 from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .responses import numbers_to_json, respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
-from .short_searches import MOST_K
 
 router = APIRouter(tags=["search"])
 

@@ -16,8 +16,8 @@ from ..index.online_index import OnlineIndex
 from .access import is_loopback
 from .app import create_app
 from .index_service import Background, Service, check_token
-from .joined_writes import HTTPConnection
 from .limits import Limits
+from .response_writes import HTTPConnection
 from .timeouts import ClientTimeouts
 
 _KEEP_ALIVE_S = 30

@@ -31,14 +31,14 @@ class _Measured(NamedTuple):
     codes: Codes
 
 
-class ShortSearches:
+class InlineSearches:
     """Tells which searches are short, from what those before took.
 
     A kind of searches is measured in a worker first, and again after the index has a new version.
 
     Examples
     --------
-    >>> short, codes = ShortSearches(), (0, 1000)
+    >>> short, codes = InlineSearches(), (0, 1000)
     >>> short.are_short(codes, margins=None, n_requests=1)
     False
     >>> short.timed(lambda: "answer", codes, margins=None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.service import short_searches
+from mihash.service import inline_searches
 from over_http import OPTIONS, Caller, rows
 
 X, _ = rows(400)
@@ -39,7 +39,7 @@ def plain(running):
 @pytest.fixture
 def patient(monkeypatch):
     """Let every measured search count as short."""
-    monkeypatch.setattr(short_searches, "MOST_S", 1e9)
+    monkeypatch.setattr(inline_searches, "MOST_S", 1e9)
 
 
 def settle(index):
@@ -53,7 +53,7 @@ WORKER, LOOP = "mihash-read", "mihash"  # the second is the thread of `Running`
 
 @pytest.mark.usefixtures("patient")
 def test_a_short_search_is_made_by_the_event_loop(plain, threads):
-    plain.running.service.short_searches = short_searches.ShortSearches()
+    plain.running.service.inline_searches = inline_searches.InlineSearches()
     answers = [plain.post("/v1/search", PLAIN).body for _ in range(3)]
     assert threads == [WORKER, LOOP, LOOP]  # the first one is measured
     assert answers[0] == answers[1] == answers[2]
@@ -69,7 +69,7 @@ def test_a_short_search_is_made_by_the_event_loop(plain, threads):
         {"where": {"row": 3}},
         {"metadata": True},
         {"radius": 3},
-        {"k": short_searches.MOST_K + 1},
+        {"k": inline_searches.MOST_K + 1},
         {"vectors": X[:2].tolist()},
     ],
 )
@@ -104,17 +104,17 @@ def test_not_while_a_change_is_made(plain, threads):
 
 
 def test_not_where_it_takes_long(plain, threads, monkeypatch):
-    monkeypatch.setattr(short_searches, "MOST_S", 0.0)
+    monkeypatch.setattr(inline_searches, "MOST_S", 0.0)
     for _ in range(3):
         plain.post("/v1/search", PLAIN)
     assert threads == [WORKER] * 3
 
 
 def test_more_requests_and_more_items_count(monkeypatch):
-    short = short_searches.ShortSearches()
+    short = inline_searches.InlineSearches()
     short.timed(lambda: sum(range(1000)), (3, 400), None)
     seconds = short._measured[None].seconds
-    monkeypatch.setattr(short_searches, "MOST_S", 3.5 * seconds)
+    monkeypatch.setattr(inline_searches, "MOST_S", 3.5 * seconds)
     assert [short.are_short((3, 400), None, n_requests) for n_requests in (1, 3, 4)] == [True, True, False]
     assert [short.are_short((3, n_items), None, 1) for n_items in (0, 1200, 1600)] == [True, True, False]
     assert not short.are_short((3, 400), False, 1)  # Hamming distances were not measured
@@ -122,7 +122,7 @@ def test_more_requests_and_more_items_count(monkeypatch):
 
 
 def test_the_longest_of_the_last_searches_counts():
-    short = short_searches.ShortSearches()
+    short = inline_searches.InlineSearches()
     short.timed(lambda: None, (3, 400), None)
     short._measured[None] = short._measured[None]._replace(seconds=1e6)
     short.timed(lambda: None, (3, 400), None)

@@ -18,7 +18,7 @@ _ROUTE = next(route for route in router.routes if getattr(route, "path", None) =
 _NO_OPTIONS = SearchQuery()
 
 
-def is_quick(scope: Scope) -> bool:
+def is_plain_search(scope: Scope) -> bool:
     """Tell whether a request is a search without options in the address."""
     return bool(
         scope["type"] == "http"
@@ -28,7 +28,7 @@ def is_quick(scope: Scope) -> bool:
     )
 
 
-async def quick_search(scope: Scope, receive: Receive, send: Send) -> None:
+async def direct_search(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a search, as an ASGI application does."""
     scope["route"] = _ROUTE
     request = Request(scope, receive, send)

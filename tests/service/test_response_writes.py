@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from mihash.service.joined_writes import JoinedWrites
+from mihash.service.response_writes import JoinedWrites
 from over_http import Caller
 
 LONG = b"z" * 20_000

@@ -17,7 +17,7 @@ X = np.random.default_rng(0).standard_normal((300, 8))
 
 @pytest.mark.parametrize(("failure", "built"), [(PartialFailure, True), (StoreError, False)])
 def test_a_build_that_lacked_shards_is_tried_again(tmp_path, monkeypatch, failure, built):
-    monkeypatch.setattr("mihash.index.builder._RETRY_S", 0.01)
+    monkeypatch.setattr("mihash.index.background_rehash._RETRY_S", 0.01)
     with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16) as index:
         index.add(X)
         index.wait()
