@@ -26,7 +26,7 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 	$(BIN)/mihash serve --demo $(SERVE_ARGS)
 
 test: .venv/.installed-dev  ## install, then run every test
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2
 
 test-adapters: .venv/.installed  ## install the libraries of the adapters (LangChain, LanceDB, Kafka, ...) and test them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test-adapters]'
@@ -46,7 +46,7 @@ check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff,
 	$(BIN)/ruff format --check src tests benchmarks soak
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2
 	$(MAKE) portable
 
 docs: .venv/.installed  ## build the documentation into site/, strictly, and without the network

@@ -24,7 +24,7 @@ def rounded(step):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 40), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_recall_is_that_of_the_plain_loops(seed, n, k, n_values):
     draw = np.random.default_rng(seed)
     distances = draw.integers(0, n_values, (n, n)).astype(float)
@@ -34,7 +34,7 @@ def test_recall_is_that_of_the_plain_loops(seed, n, k, n_values):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_counts_are_those_of_the_plain_loops(seed, n):
     draw = np.random.default_rng(seed)
     distances = draw.random((n, n)).astype(np.float32).round(draw.integers(1, 4))

@@ -14,7 +14,7 @@ from mihash.errors import InvalidInput
 
 TIES = ("expected", "best", "worst", "index")
 DIVISORS = ("retrieved", "relevant")
-quick = settings(max_examples=60, deadline=None, derandomize=True)
+quick = settings(max_examples=60)
 
 
 def problem(seed, n_queries, n, n_bits, rate=0.4):

@@ -60,6 +60,7 @@ def test_the_old_vectors_answer_until_the_cut_over_and_the_new_ones_after_it(ind
 def test_a_search_is_answered_by_one_generation_and_outlives_its_table(index, undo):
     migration = index.migrate()
     migration.add(NEW, KEYS)
+    index.wait()
     by_the_old = index.search(key=KEYS[7], k=3, rescore=50).keys.tolist()
     get = index._table.get
 

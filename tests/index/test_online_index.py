@@ -754,7 +754,7 @@ class Model(RuleBasedStateMachine):
 
 
 Model.TestCase.settings = settings(
-    max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=12, stateful_step_count=20, suppress_health_check=list(HealthCheck)
 )
 TestModel = Model.TestCase
 
@@ -999,6 +999,7 @@ def test_the_ways_to_search_agree_and_are_chosen_anew_for_each_version(tmp_path,
     with mihash.OnlineIndex.create(tmp_path / "index", n_bits=32, learner="lsh") as index:
         index.add(X, metadata=[{"even": i % 2 == 0} for i in range(len(X))])
         index.delete(list(range(0, 8_000, 7)))
+        index.wait()
         for options in ({}, {"where": {"even": True}}, {"radius": 1}, {"where": {"even": True}, "radius": 1}):
             scanned = index.search(X[:20], method="scan", **options)
             for how in ({"method": "multi-index"}, {"n_threads": 2}, {"method": "multi-index", "n_threads": 2}):
@@ -1070,7 +1071,7 @@ def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(fol
     with mihash.OnlineIndex.create(folder, **options) as index:
         for start in range(0, 1400, 100):
             index.add(X[start : start + 100])
-        index.wait()
+            index.wait()
         before, last = index.history(), index.version
         fingerprint = index.current.fingerprint
         index.rollback(last - 1)

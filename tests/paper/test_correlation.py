@@ -13,7 +13,7 @@ from mihash.paper.definition import load_definition
 from mihash.paper.runner import pending, run_tasks
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_information_of_queries_is_that_of_their_distances(n_bits, n, seed):
     rng = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def test_threads_change_nothing():
     assert all(same(a, b) for a, b in found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n_bits=st.integers(1, 80),
     n=st.integers(1, 300),

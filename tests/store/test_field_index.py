@@ -48,7 +48,7 @@ def masks(connection, where, ids):
     return mask_of(connection, condition.tree, ids, fields).tolist(), [number in found for number in ids.tolist()]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(items, min_size=1, max_size=8), st.lists(items, min_size=3, max_size=3), filters)
 def test_an_index_finds_what_a_walk_finds(stored, more, where):
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:

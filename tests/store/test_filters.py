@@ -195,20 +195,20 @@ filters = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(items, min_size=1, max_size=8), filters)
 def test_sql_selects_what_plain_python_selects(stored, where):
     assert selected(stored, where) == [matches(item, where) for item in stored]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(scalars, scalars, one_condition)
 def test_one_condition_on_one_field(first, second, condition):
     stored = [{"a": first}, {"a": second}, {"b": first}, {"a": [first]}, {"a": {"a": first}}, {}, None]
     assert selected(stored, {"a": condition}) == [matches(item, {"a": condition}) for item in stored]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
 def test_every_float_equals_itself(values):
     for value in values:
@@ -217,7 +217,7 @@ def test_every_float_equals_itself(values):
         assert selected([{"x": value}], {"x": {">=": value, "<=": value, "!=": value / 2 + 1e9}}) == [True]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(texts, texts, scalars)
 def test_a_field_of_any_name_is_found_and_no_other(name, other, value):
     stored = [{name: value}, {other: value}, {"x": value, name: value, "y": value}, {"x": {name: value}}]
@@ -552,7 +552,7 @@ def test_what_is_no_filter(where, message):
 # ---- metadata -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.none() | st.dictionaries(texts, documents, max_size=4))
 def test_metadata_comes_back(metadata):
     text = encode_metadata(metadata)
