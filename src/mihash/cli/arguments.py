@@ -68,9 +68,7 @@ Where = Annotated[
         show_default=False,
     ),
 ]
-Keys = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of stored items.", show_default=False)
-]
+Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
 KeysFrom = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Take keys from a file, one in each line; - for the standard input."),
