@@ -295,6 +295,7 @@ def _read_sample(
     import numpy as np
 
     from ..errors import InvalidInput
+    from ..io.readers.values import class_numbers
     from ..sizing.calibration import n_learned
 
     source, chunks = open_vectors(sample, columns, file_format), []
@@ -304,7 +305,7 @@ def _read_sample(
             break
     if not chunks:
         raise InvalidInput(f"{source.name} has no rows; give a file with vectors.")
-    found = [rows.y for rows in chunks if rows.y is not None]
+    found = [class_numbers(rows.y) for rows in chunks if rows.y is not None]
     return np.concatenate([rows.X for rows in chunks]), np.concatenate(found) if found else False
 
 
