@@ -27,7 +27,7 @@ from ..store.window import Keep, Window
 from ..trigger import Decision, PriceUpdate
 from .background_rehash import Builder, measured_price
 from .bulk_learning import BulkLearning
-from .first_rows import with_choices
+from .default_options import with_choices
 from .history import History
 from .options import Options
 

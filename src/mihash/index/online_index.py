@@ -29,7 +29,7 @@ from ..store.sqlite.versions import Version, now
 from ..store.window import Window
 from ..trigger import PriceUpdate, Trigger
 from .control import STORED
-from .first_rows import settle_factors, settled
+from .default_options import settle_factors, settled
 from .history import History
 from .index_items import IndexItems
 from .index_search import IndexSearch

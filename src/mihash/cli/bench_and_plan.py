@@ -10,8 +10,8 @@ import typer
 
 from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
 from .output import duration, json_line, note, size, table
-from .play import RunbookOptions, play_runbook
 from .program import command
+from .runbook_command import RunbookOptions, play_runbook
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,7 +212,7 @@ def plan(
     rehashes differs.
     """
     from ..errors import InvalidInput
-    from ..index.first_rows import default_bits, default_learner
+    from ..index.default_options import default_bits, default_learner
     from ..index.options import N_BITS
     from ..io.readers import Columns
     from ..online import MomentHash
