@@ -115,7 +115,7 @@ def rows_progress() -> "Iterator[Progress]":
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
-    class Rate(ProgressColumn):
+    class RowRate(ProgressColumn):
         def render(self, task: Task) -> str:
             speed = task.finished_speed or task.speed
             return "" if speed is None else f"{speed:,.0f} rows/s"
@@ -125,7 +125,7 @@ def rows_progress() -> "Iterator[Progress]":
         yield _Lines().tell
         return
     count = TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right")
-    rate, left = Rate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
+    rate, left = RowRate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
     columns = (TextColumn("{task.description}"), BarColumn(None), count, rate, left)
     with Progress(*columns, console=console, expand=True) as bars:
         tasks: dict[tuple[str, str], TaskID] = {}
