@@ -5,6 +5,5 @@ A new group is a file that registers its commands with `app`, and a name below. 
 """
 
 from . import create, add, query, serve, maintenance, migrate, bench_and_plan, paper_commands  # noqa: F401, I001 -- the order of the help
-from .program import app, main
-
-__all__ = ["app", "main"]
+from .program import app as app
+from .program import main as main

@@ -21,8 +21,7 @@ from ..errors import InvalidInput, NotReady, ReadOnly, Renamed, StoreError
 from ..loop.decisions import EVENTS
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
-from ..store.backends import create_table, holds_table, open_table
-from ..store.cluster_options import Cluster
+from ..store.backends import Cluster, create_table, holds_table, open_table
 from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.sqlite.versions import now
