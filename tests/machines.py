@@ -44,9 +44,10 @@ class Machine:
         """Run Python in a process of that machine; return what it printed."""
         chosen = ("OPENBLAS_", "OMP_", "MKL_", "NUMBA_CPU", "NPY_")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(chosen)}
+        path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
         done = subprocess.run(
             [sys.executable, *map(str, arguments)],
-            env=environment | {"PYTHONPATH": str(Path(__file__).parent)} | self.environment,
+            env=environment | {"PYTHONPATH": path} | self.environment,
             capture_output=True,
             text=True,
             timeout=timeout,

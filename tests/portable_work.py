@@ -1,4 +1,4 @@
-"""What is done on another machine (machines.py): ``python portable_work.py codes | make FOLDER | open FOLDER``."""
+"""What is done on another machine (machines.py): ``python portable_work.py codes N | make | open FOLDER KIND``."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ def rows_of_every_kind(n, d, rng):
 def codes(n):
     """Print a digest of the codes of each kind of rows, having found them the same in any order and number."""
     found = {}
-    for d in (16, 128, 700, 16_384):
+    for d in (16, 128, 700, 4096, 16_384):
         rng = np.random.default_rng(d)
         count = max(50, min(n, n * 128 // d))
         W = ((rng.integers(0, 2**24, (d, 64)) - 2**23) / 2**23).astype(np.float32)
@@ -55,19 +55,32 @@ def codes(n):
     print(json.dumps(found))
 
 
-def rows(n):
+OPTIONS = {  # of the indexes that are moved: whether rows have labels, how many features, and what `create` takes
+    "labels": (True, 24, lambda: {"n_bits": 32, "reservoir_size": 300, "trigger": mihash.TriggerUpdate(0.0)}),
+    "no labels": (False, 24, lambda: {"n_bits": 32, "reservoir_size": 300, "trigger": mihash.TriggerUpdate(0.0)}),
+    "defaults": (False, 72, dict),
+    "replay": (True, 24, lambda: {"learner": mihash.online.MomentHash(32, replay=5), "reservoir_size": 300}),
+}
+
+
+def rows(n, kind):
+    labels, d, _ = OPTIONS[kind]
     rng = np.random.default_rng(5)
     y = rng.integers(0, 5, N_SEEN + 500)
-    X = rng.standard_normal((5, 24))[y] + 0.8 * rng.standard_normal((len(y), 24))
-    return X[:n].astype(np.float32), y[:n]
+    X = rng.standard_normal((5, d))[y] + 0.8 * rng.standard_normal((len(y), d))
+    return X[:n].astype(np.float32), y[:n] if labels else None
 
 
-def make(folder, labels):
+def part(X, y, start, stop=None):
+    return X[start:stop], None if y is None else y[start:stop]
+
+
+def make(folder, kind):
     """Make an index, and die without a checkpoint of what it has learned."""
-    index = mihash.OnlineIndex.create(folder, n_bits=32, reservoir_size=300, trigger=mihash.TriggerUpdate(0.0))
-    X, y = rows(N_SEEN)
-    index.add(X[:600], y[:600] if labels else None)
-    index.add(X[600:], y[600:] if labels else None)
+    index = mihash.OnlineIndex.create(folder, **OPTIONS[kind][2]())
+    X, y = rows(N_SEEN, kind)
+    index.add(*part(X, y, 0, 600))
+    index.add(*part(X, y, 600))
     index.rehash()
     index.wait()
     say(index, X)
@@ -80,16 +93,17 @@ def say(index, X):
     decisions = [(row["number"], row["kind"], row["seen"], row["accepted"]) for row in index.history()]
     about = {"keys": hits.keys.tolist(), "distances": hits.distances.tolist(), "decisions": decisions}
     about |= {"version": hits.version, "mapping": index.snapshot.fingerprint}
+    about |= {"options": index.options.to_text(), "factors": index._table.edition.has_factors}
     print(json.dumps(about), flush=True)
 
 
-def go_on(folder, labels):
+def go_on(folder, kind):
     """Open an index that another machine made; say what it answers, then learn, rehash and close it."""
     with mihash.OnlineIndex.open(folder) as index:
-        X, y = rows(N_SEEN + 500)
+        X, y = rows(N_SEEN + 500, kind)
         say(index, X)
         before = len(index.history())
-        index.add(X[N_SEEN:], y[N_SEEN:] if labels else None)
+        index.add(*part(X, y, N_SEEN))
         index.rehash()
         index.wait()
         assert len(index) == len(X)
@@ -106,4 +120,4 @@ if __name__ == "__main__":
     if command == "codes":
         codes(int(arguments[0]))
     else:
-        {"make": make, "open": go_on}[command](arguments[0], arguments[1] == "labels")
+        {"make": make, "open": go_on}[command](*arguments)

@@ -8,6 +8,7 @@ import pytest
 
 from machines import MACHINES, Machine
 
+KINDS = ["labels", "no labels", "defaults", "replay"]  # of indexes that are moved (portable_work.py)
 HERE = Path(__file__).parent
 WORK = HERE / "portable_work.py"
 FEW = ("as it is", "OpenBLAS Nehalem", "OpenBLAS Haswell", "an old processor")  # those that `make test` plays too
@@ -33,7 +34,7 @@ def codes_here():
     return json.loads(Machine("here").run(WORK, "codes", 200))
 
 
-@pytest.fixture(scope="module", params=["labels", "no labels"])
+@pytest.fixture(scope="module", params=KINDS)
 def made_here(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("moved") / "index"
     return folder, request.param, json.loads(Machine("here").run(WORK, "make", folder, request.param))
@@ -44,9 +45,11 @@ def check_codes(machine, expected):
 
 
 def check_moved(machine, made, folder):
-    origin, labels, said = made
+    origin, kind, said = made
     shutil.copytree(origin, folder)
-    assert json.loads(machine.run(WORK, "open", folder, labels)) == said
+    assert json.loads(machine.run(WORK, "open", folder, kind)) == said
+    if kind == "defaults":
+        assert (said["factors"], "randomrotation" in said["options"]) == (True, True)
 
 
 @pytest.mark.parametrize("machine", played(FEW))
@@ -72,12 +75,12 @@ def test_an_index_moves_to_every_machine(machine, made_here, tmp_path):
 
 
 @pytest.mark.portable
-@pytest.mark.parametrize("labels", ["labels", "no labels"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("machine", played(ALL))
-def test_an_index_comes_from_every_machine(machine, labels, tmp_path):
+def test_an_index_comes_from_every_machine(machine, kind, tmp_path):
     made = tmp_path / "made"
-    said = json.loads(machine.run(WORK, "make", made, labels))
-    check_moved(Machine("here"), (made, labels, said), tmp_path / "index")
+    said = json.loads(machine.run(WORK, "make", made, kind))
+    check_moved(Machine("here"), (made, kind, said), tmp_path / "index")
 
 
 @pytest.mark.portable

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .ranking import average_precision as average_precision
     from .ranking import mean_average_precision as mean_average_precision
     from .reservoir import Reservoir as Reservoir
-    from .store.cluster_options import Cluster as Cluster
+    from .store.backends import Cluster as Cluster
     from .store.memory import MemoryTable as MemoryTable
     from .trigger import Decision as Decision
     from .trigger import FixedRate as FixedRate
@@ -87,7 +87,7 @@ _HOMES = {
     ".mapping": ("load_mapping",),
     ".ranking": ("average_precision", "mean_average_precision"),
     ".reservoir": ("Reservoir",),
-    ".store.cluster_options": ("Cluster",),
+    ".store.backends": ("Cluster",),
     ".store.memory": ("MemoryTable",),
     ".trigger": ("Decision", "FixedRate", "PriceUpdate", "TriggerUpdate"),
 }

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
-from .encoder import Encoder, codes_of
+from .comparison import Encoder, codes_of
 from .errors import InvalidInput
 from .information import arriving_information, own_information
 from .mapping import HashMapping

@@ -12,6 +12,11 @@ from scipy.io import savemat
 
 import mihash as library
 from mihash.cli.output import rows_progress
+from mihash.io.ingest import name_of
+from mihash.io.readers import Columns, open_source
+from mihash.io.readers.values import class_number
+from mihash.io.row_checksums import Contents, Remembered
+from mihash.store.sqlite.positions import Reading
 
 
 def items(folder):
@@ -185,9 +190,38 @@ def test_labels_that_are_names(mihash, tmp_path):
     assert "The learner osh learns from class labels" in run.err
     assert mihash("add", tmp_path / "index", tmp_path / "x.csv", "--label", "animal").code == 0
     labels = [json.loads(mihash("get", tmp_path / "index", i, "--json").out)["label"] for i in (0, 1, 2)]
-    assert labels[0] == labels[2] != labels[1]
+    assert labels == ["cat", "dog", "cat"]
+    (tmp_path / "more.csv").write_text("a,b,animal\n1,2,dog\n3,4,7\n")
+    assert mihash("add", tmp_path / "index", tmp_path / "more.csv", "--label", "animal").code == 0
+    with library.open(tmp_path / "index") as index:
+        index.add([[1.0, 2.0]], ["cat"])
+        assert [item.label for item in index.get([400, 401, 402])] == ["dog", "7", "cat"]
     (tmp_path / "y.csv").write_text("a,b\n1,2\n")
     assert "not learned from" in mihash("add", tmp_path / "index", tmp_path / "y.csv").err
+
+
+def test_an_index_that_has_numbers_for_names_goes_on_with_them(mihash, tmp_path):
+    """As earlier versions stored the names of a file, and so that the file can be read on."""
+    rows = [f"{i % 7},{i % 5},{('cat', 'dog', '')[i % 3]}\n" for i in range(1300)]
+    path, file = tmp_path / "index", tmp_path / "x.csv"
+    numbers = np.ma.masked_equal([(class_number("cat"), class_number("dog"), -1)[i % 3] for i in range(1200)], -1)
+    file.write_text("a,b,animal\n" + "".join(rows[:1200]))
+    columns = Columns("a:b", label="animal")
+    with library.open(path, n_bits=8) as index:
+        read = Contents()
+        for part in open_source(file, columns).rows():
+            where = slice(part.first, part.first + len(part.X))
+            read = read.after(part._replace(y=numbers[where]))
+            text = Remembered(read, deletions=0).details
+            source = Reading(name_of(file), read.position, lambda keys, text=text: text)  # noqa: ARG005
+            index.add(part.X, numbers[where], source=source)
+    file.write_text("a,b,animal\n" + "".join(rows))
+    run = mihash("add", path, file, "--label", "animal")
+    assert (run.code, "added 100 rows, after 1,200" in run.out) == (0, True), run.err
+    with library.open(path, read_only=True) as index:
+        assert [item.label for item in index.get([0, 1200, 1201, 1202])] == [
+            class_number(name) for name in ("cat", "cat", "dog")
+        ] + [None]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])

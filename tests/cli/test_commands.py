@@ -316,3 +316,20 @@ def test_bench(mihash):
     assert [each["what"] for each in measures][-2:] == ["search, one by one", "search, rescoring 100"]
     assert all(each["seconds"] > 0 for each in measures)
     assert mihash("bench", "--rows", 10).code == 2
+
+
+def test_drift_takes_a_seed_and_refuses_what_it_does_not_use(mihash, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    runs = []
+
+    def run_drift(jobs, results, *_):
+        runs.append(({job.seed for job in jobs}, results))
+        return len(jobs)
+
+    monkeypatch.setattr("mihash.paper.drift_benchmark.run_drift", run_drift)
+    monkeypatch.setattr("mihash.paper.drift_report.write_drift_report", lambda *_: (tmp_path, []))
+    words = ("reproduce", "drift", "--results", tmp_path)
+    assert mihash(*words).code == mihash(*words, "--seed", 3).code == 0
+    assert runs == [({0}, tmp_path), ({3}, tmp_path / "seed-3")]
+    for more in (["--device", "cpu"], ["--validate"]):
+        assert "leave --device and --validate out" in mihash(*words, *more).err

@@ -1248,3 +1248,20 @@ def test_rescore_is_checked_with_a_key_too(folder, rescore):
         index.add(X)
         with pytest.raises(InvalidInput, match="`rescore` must be"):
             index.search(key=3, rescore=rescore)
+
+
+def test_a_reopened_index_counts_what_it_has_seen_without_an_add(folder):
+    with mihash.open(folder, n_bits=16) as index:
+        index.add(*stream(700))
+    with mihash.open(folder) as index:
+        assert index.seen is None
+        index.rehash()
+        assert (index.seen, index.behind, index.history()[-1].seen) == (700, 0, 700)
+
+
+def test_a_history_that_only_learns_decides_on_request(folder):
+    with mihash.open(folder, n_bits=16) as index:
+        index._history = journal.History(index._table, index.options, learn_only=True)
+        index.add(*stream(1000))
+        index.rehash()
+        assert [check.kind for check in index.history()] == ["start", "normalization", "request"]

@@ -105,7 +105,7 @@ def test_after_a_purge_the_rows_that_are_left_are_drawn(tmp_path, expected):
 
 
 def test_a_kill_does_not_matter_where_a_window_purges(tmp_path, monkeypatch):
-    monkeypatch.setattr("mihash.index.control._EXPIRED", 50)
+    monkeypatch.setattr("mihash.index.index_state._EXPIRED", 50)
     found = []
     for name in ("never", "always"):
         with mihash.open(tmp_path / name, keep=400, **REPLAY) as index:

@@ -224,6 +224,17 @@ def test_labels(tmp_path):
     assert rows.y.tolist() == [None, 1, 2]
 
 
+def test_labels_that_are_names():
+    names = b'{"vector": [1, 2], "y": %b}\n'
+    text = b"".join(names % label for label in (b'"cat"', b"3", b"4.0", b"true", b"null", b'"007"'))
+    (rows,) = open_stream(io.BytesIO(text), Columns(label="y"), file_format="jsonl").rows()
+    assert rows.y.tolist() == ["cat", "3", "4", "1", None, "007"]
+    (rows,) = open_stream(io.BytesIO(names % b'"3"' + names % b"4"), Columns(label="y"), "jsonl").rows()
+    assert rows.y.tolist() == [3, 4]
+    with pytest.raises(InvalidInput, match=r"row 1 has the label \[0, 1\] among names"):
+        list(open_stream(io.BytesIO(names % b'"cat"' + names % b"[0, 1]"), Columns(label="y"), "jsonl").rows())
+
+
 def test_bare_lists_and_objects_with_other_fields():
     text = b'[1, 2]\n\n{"vector": [3, 4], "extra": 1}\n'
     (rows,) = open_stream(io.BytesIO(text), file_format="jsonl").rows()

@@ -13,7 +13,7 @@ from mihash.service import Limits
 from mihash.service.client import Client
 from mihash.service.problems import Problem
 from mihash.service.schemas import DeleteBody, ItemsBody, SearchBody
-from mihash.service.workers import WorkerPool
+from mihash.service.thread_pools import WorkerPool
 from over_http import Caller, D, rows
 
 FLOATS = "application/octet-stream"

@@ -4,7 +4,8 @@ import sqlite3
 import pytest
 
 from mihash.errors import CorruptStore, StoreError, UnsupportedVersion
-from mihash.store.sqlite.database import DATABASE, FORMAT, Database
+from mihash.store.sqlite.database import DATABASE, Database
+from mihash.store.sqlite.schema import FORMAT
 from stored import numbers, put
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from mihash import validation
 from mihash.errors import DuplicateKey, InvalidInput
-from mihash.store.change import Change, Rows
+from mihash.store.change import Change, NumberedRows
 from mihash.store.sqlite.items import EncodedMetadata
 from mihash.store.sqlite.segments import Segment
 from stored import X
@@ -69,10 +69,12 @@ def test_labels_of_another_kind_than_those_stored_are_refused(table):
 
 
 def test_the_items_of_a_numbered_change_can_be_parted():
-    new = Rows(Segment(np.arange(4, 7), X[:3], np.array([5, 6, 7])), list("abc"), [None, "{}", None], [0, 1, 2])
+    new = NumberedRows(
+        Segment(np.arange(4, 7), X[:3], np.array([5, 6, 7])), list("abc"), [None, "{}", None], [0, 1, 2]
+    )
     part = new.part([0, 2])
     assert (part.names, part.texts, part.gone, len(part)) == (["a", "c"], None, [0, 2], 2)
     assert part.segment.ids.tolist() == [4, 6]
     assert part.segment.labels.tolist() == [5, 7]
-    deleted = Rows(Segment(np.arange(0), X[:0], None), list("abc"), None, [0, 1, 2]).part([1])
+    deleted = NumberedRows(Segment(np.arange(0), X[:0], None), list("abc"), None, [0, 1, 2]).part([1])
     assert (deleted.names, deleted.gone, len(deleted), len(deleted.segment)) == (["b"], [1], 1, 0)

@@ -19,8 +19,9 @@ from mihash.errors import (
     UnsupportedVersion,
 )
 from mihash.store.sqlite import database as module
-from mihash.store.sqlite.database import DATABASE, FORMAT, Database
+from mihash.store.sqlite.database import DATABASE, Database
 from mihash.store.sqlite.deadline import deadline
+from mihash.store.sqlite.schema import FORMAT
 from stored import numbers, put
 
 

@@ -12,7 +12,7 @@ from mihash.store.question import Question, by_margins
 from mihash.store.ray.log import Log, Place
 from mihash.store.ray.routing import shards_of
 from mihash.store.ray.shard import Shard
-from mihash.store.ray.shard_editions import Moments
+from mihash.store.ray.shard_editions import RecentEditions
 from mihash.store.sqlite.database import Database
 from stored import FIRST, SECOND, Q, X
 
@@ -88,7 +88,7 @@ def test_a_search_sees_the_moment_that_it_asks_for(shard):
 def test_few_moments_are_kept_where_they_are_large(monkeypatch):
     monkeypatch.setattr("mihash.store.ray.shard_editions._KEPT_BYTES", 200)
     edition = Edition.empty(0, FIRST)
-    moments = Moments(0, edition)
+    moments = RecentEditions(0, edition)
     for number in range(1, 20):
         edition = edition.encoded(np.arange(10 * number, 10 * number + 10), X[:10])
         moments.add(number, edition)

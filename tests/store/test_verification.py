@@ -7,7 +7,9 @@ from soak.pages import pages_of
 
 import damage
 from mihash.errors import CorruptStore, MIHashError, StoreError, UnknownName
+from mihash.mapping import KernelMapping
 from mihash.store.sqlite.sqlite_table import SQLiteTable
+from mihash.store.sqlite.verification import _mismatched
 from stored import FIRST, SECOND, D, X, answer, compact, described, metadata_of, opened
 
 
@@ -286,3 +288,21 @@ def test_a_truncated_table_is_an_error(sound, tmp_path):
         found = said(damaged, keys, gone)
         assert all(isinstance(got, type) for got in found)
         assert unnamed(found) == set()
+
+
+def test_a_bit_of_a_kernel_mapping_that_is_next_to_0_may_differ():
+    """Another processor may come to another sign of it; a bit whose value is far from 0 is damage."""
+    rng = np.random.default_rng(0)
+    rows, anchors = rng.standard_normal((2, 50, D)).astype(np.float32)
+    weights = rng.standard_normal((50, 16)).astype(np.float32)
+    at_zero = KernelMapping(anchors, 3.0, weights).project(rows[:1])[0]
+    mapping = KernelMapping(anchors, 3.0, weights, -at_zero)  # row 0 is on the boundary of every bit
+    values = np.abs(mapping.project(rows))
+    assert values[0].max() < 1e-4 * np.median(values)
+    codes = mapping.encode(rows)
+    assert not _mismatched(mapping, rows, codes).any()
+    codes[0] ^= 0xFF
+    assert not _mismatched(mapping, rows, codes).any()
+    far = int(values[1].argmax())
+    codes[1, far // 8] ^= 1 << far % 8
+    assert np.flatnonzero(_mismatched(mapping, rows, codes)).tolist() == [1]

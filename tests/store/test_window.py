@@ -113,7 +113,7 @@ def test_the_window_changes_and_goes(tmp_path):
 
 
 def test_the_disk_does_not_grow(tmp_path, monkeypatch):
-    monkeypatch.setattr("mihash.index.control._EXPIRED", 50)
+    monkeypatch.setattr("mihash.index.index_state._EXPIRED", 50)
     sizes = []
     with mihash.open(tmp_path / "index", n_bits=16, learner="lsh", keep=100, reservoir_size=50) as index:
         for _ in range(30):
@@ -127,7 +127,7 @@ def test_the_disk_does_not_grow(tmp_path, monkeypatch):
 
 
 def test_learning_is_the_same_with_and_without_kills_and_purges(tmp_path, monkeypatch):
-    monkeypatch.setattr("mihash.index.control._EXPIRED", 30)
+    monkeypatch.setattr("mihash.index.index_state._EXPIRED", 30)
     fingerprints = []
     for name, step in (("a", 37), ("b", 100)):
         index = mihash.open(tmp_path / name, n_bits=16, keep=120)

@@ -4,7 +4,6 @@ A new group is a file that registers its commands with `app`, and a name below. 
 ``python -m mihash.cli.reference > docs/cli.md``.
 """
 
-from . import create, add, query, serve, maintenance, migrate, machine_costs, paper_commands  # noqa: F401, I001 -- the order of the help
-from .program import app, main
-
-__all__ = ["app", "main"]
+from . import create, add, query, serve, maintenance, migrate, bench_and_plan, paper_commands  # noqa: F401, I001 -- the order of the help
+from .program import app as app
+from .program import main as main

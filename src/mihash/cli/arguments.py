@@ -68,9 +68,7 @@ Where = Annotated[
         show_default=False,
     ),
 ]
-Keys = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of stored items.", show_default=False)
-]
+Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
 KeysFrom = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="Take keys from a file, one in each line; - for the standard input."),
@@ -117,15 +115,13 @@ def open_reader(path: Path, ray: str | None = None, partial: bool | None = None)
 def _opened(path: Path, read_only: bool, ray: str | None, partial: bool | None) -> "OnlineIndex":
     from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
-    from ..store.cluster_options import Cluster
+    from ..store.backends import Cluster, NotOnRay
 
     cluster = None if ray is None and partial is None else Cluster(address=ray, allow_partial=partial)
     try:
         return OnlineIndex.open(path, read_only, cluster=cluster)
-    except InvalidInput as error:
-        if "is not on Ray" in str(error):
-            raise InvalidInput(f"{path} is not an index on Ray: leave --ray and --partial out.") from error
-        raise
+    except NotOnRay as error:
+        raise InvalidInput(f"{path} is not an index on Ray: leave --ray and --partial out.") from error
 
 
 def check_index(path: Path) -> None:

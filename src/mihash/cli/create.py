@@ -94,7 +94,7 @@ def create(
     from ..errors import InvalidInput
     from ..index.online_index import OnlineIndex
     from ..index.options import Options
-    from ..store.cluster_options import Cluster
+    from ..store.backends import Cluster
     from ..trigger import PriceUpdate, TriggerUpdate
 
     if theta is not None and price is not None:

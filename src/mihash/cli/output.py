@@ -1,14 +1,15 @@
 """Output of commands: tables and JSON lines on the standard output, progress and notes on the standard error."""
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import inf, isfinite, isnan
+from math import inf
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from ..records import to_json
 
 if TYPE_CHECKING:
     from ..io.ingest import Progress
@@ -35,15 +36,8 @@ def json_line(value: Mapping[str, Any]) -> None:
 
 
 def json_text(value: Mapping[str, Any] | None) -> str:
-    """Return an object as JSON, "" for None; NaN becomes null and an infinity a string: JSON has neither."""
-    if value is None:
-        return ""
-    plain = {name: _finite(each) if isinstance(each, float) else each for name, each in value.items()}
-    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(number: float) -> float | str | None:
-    return number if isfinite(number) else None if isnan(number) else str(number)
+    """Return an object as JSON, "" for None; NaN becomes null and an infinity a string."""
+    return "" if value is None else to_json(value, spaced=True)
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], title: str | None = None) -> None:
@@ -115,7 +109,7 @@ def rows_progress() -> "Iterator[Progress]":
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
-    class Rate(ProgressColumn):
+    class RowRate(ProgressColumn):
         def render(self, task: Task) -> str:
             speed = task.finished_speed or task.speed
             return "" if speed is None else f"{speed:,.0f} rows/s"
@@ -125,7 +119,7 @@ def rows_progress() -> "Iterator[Progress]":
         yield _Lines().tell
         return
     count = TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right")
-    rate, left = Rate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
+    rate, left = RowRate(Column(no_wrap=True)), TimeRemainingColumn(table_column=Column(no_wrap=True))
     columns = (TextColumn("{task.description}"), BarColumn(None), count, rate, left)
     with Progress(*columns, console=console, expand=True) as bars:
         tasks: dict[tuple[str, str], TaskID] = {}

@@ -107,7 +107,8 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report.
 
-    'drift' runs streams that change instead, at the scales smoke and full (docs/drift.md).
+    'drift' runs streams that change instead, at the scales smoke and full, with seeds that count from --seed
+    (docs/drift.md).
 
     After an interruption, run the same command: it continues with the results that are missing.
     """
@@ -125,7 +126,9 @@ def reproduce(
     if _DRIFT in chosen:
         if chosen != [_DRIFT]:
             raise InvalidInput(f"{_DRIFT} is a benchmark of its own: run it without other experiments.")
-        _reproduce_drift(dataset or [], scale, data, results, processes)
+        if validate or device != "auto":
+            raise InvalidInput(f"{_DRIFT} trains no networks: leave --device and --validate out.")
+        _reproduce_drift(dataset or [], scale, data, results, processes, seed)
         return
     definitions = [replace(load_definition(name), data=data) for name in chosen]
     if dataset:
@@ -148,16 +151,19 @@ def reproduce(
     say(f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}")
 
 
-def _reproduce_drift(only: list[str], scale: str, data: Path | None, results: Path, processes: int) -> None:
-    """Run the drift benchmark, and write its report."""
+def _reproduce_drift(
+    only: list[str], scale: str, data: Path | None, results: Path, processes: int, seed: int
+) -> None:
+    """Run the drift benchmark, whose seeds count from ``seed``, and write its report."""
     from ..paper.drawing import require_matplotlib
     from ..paper.drift_benchmark import drift_jobs, run_drift
     from ..paper.drift_report import write_drift_report
-    from ..paper.results import check_results_folder
+    from ..paper.results import check_results_folder, seeded
 
     require_matplotlib()
-    jobs = drift_jobs(scale, data, only)
+    jobs = [replace(job, seed=job.seed + seed) for job in drift_jobs(scale, data, only)]
     check_results_folder(results)
+    results = seeded(results, seed)
     with work_progress() as progress:
         n = run_drift(jobs, results, processes, progress)
     page, pictures = write_drift_report(jobs, results, scale)

@@ -46,6 +46,8 @@ class History:
         The hash table whose rows are the stream.
     options
         The options of the index.
+    learn_only
+        Whether the loop has no trigger: a mapping is accepted on request only.
 
     Attributes
     ----------
@@ -55,8 +57,8 @@ class History:
         How many rows were left for later then.
     """
 
-    def __init__(self, table: Table, options: Options) -> None:
-        self._table, self._options = table, options
+    def __init__(self, table: Table, options: Options, learn_only: bool = False) -> None:
+        self._table, self._options, self._learn_only = table, options, learn_only
         self._lock = table.database.lock  # one lock for all writes, so there is no order to get wrong
         self._loop: Loop | None = None
         self._pending: list[tuple[Check, HashMapping | None]] = []  # checks that are not stored yet
@@ -300,7 +302,7 @@ class History:
 
     def _new_loop(self) -> Loop:
         """Return a loop that has seen nothing; where its learner draws from the past, that is the stored rows."""
-        loop = self._options.make_loop()
+        loop = self._options.make_loop(self._learn_only)
         loop.arrivals.class_names = lambda: json.loads(self._table.setting("label_names") or "[]")
         if isinstance(loop.learner, MomentHash) and loop.learner.replay:
             loop.learner.past = StoredExamples(self._table, loop)

@@ -1,4 +1,4 @@
-"""The items of an index: add, upsert, update and delete them, get them back, and list their keys."""
+"""The items of an index: add, upsert, update, delete and expire them, get them back, and list their keys."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import validation
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NotReady
 from ..store.change import Change
 from ..store.filters import compile_filter
 from ..store.keys import Key, as_keys
 from ..store.question import Item
 from ..store.sqlite.items import Metadata
 from ..store.sqlite.positions import Reading, read_position
-from .control import IndexControl
+from ..store.window import Keep, Window
+from .index_state import IndexState
 
 _PAGE = 1000
 
 
-class IndexItems(IndexControl):
+class IndexItems(IndexState):
     """The verbs of an index. Every change is one transaction: all of it is stored, or nothing."""
 
     def add(
@@ -132,6 +133,39 @@ class IndexItems(IndexControl):
         """
         with self._writing:
             return self._table.delete(keys, where)
+
+    def set_window(self, keep: Keep | None) -> int:
+        """Keep only the newest items from now on; older ones expire with each change. Return how many did now.
+
+        Parameters
+        ----------
+        keep
+            How many items; or a span such as ``"30d"`` or ``"12h"``, with the time of an item in its metadata as
+            ``time`` (ISO 8601 text or seconds since 1970); or another field with a span, ``{"created": "30d"}``.
+            A span ends at the time of the newest item, or now, whichever is earlier. None keeps all items.
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, n_bits=16, keep=100) as index:
+        ...     keys = index.add(np.random.default_rng(0).standard_normal((250, 8)))
+        ...     print(len(index), index.keys(limit=1), index.set_window(60), len(index))
+        100 [150] 40 60
+        >>> folder.cleanup()
+        """
+        window = None if keep is None else Window.of(keep)
+        with self._writing:
+            self._ready()
+            if self._table.setting("table") == "ray":
+                raise NotReady("An index on Ray keeps all its items: it has no window yet.")
+            n_before = len(self._table)
+            with self._table.database.lock, self._table.loaded_again():
+                self._table.store_settings(keep=None if window is None else window.text)
+            if window is not None and self._table.edition is not None:
+                self._table.delete([])  # a change, with which the others expire
+                self._purge_expired()
+            return n_before - len(self._table)
 
     @overload
     def get(self, keys: Key) -> Item: ...

@@ -18,7 +18,7 @@ from ..store.filters import compile_filter
 from ..store.keys import Key
 from ..store.question import Hits, PartialHits, Question
 from ..store.table import Table
-from .control import IndexControl
+from .index_state import IndexState
 from .recall import Recall, evaluate
 
 _local = threading.local()
@@ -34,7 +34,7 @@ def without_warnings() -> Iterator[None]:
         _local.silent = False
 
 
-class IndexSearch(IndexControl):
+class IndexSearch(IndexState):
     """The part of an index that answers queries."""
 
     def search(

@@ -69,7 +69,7 @@ class Progress(Record):
 
 
 @dataclass(frozen=True)
-class Comparison(Record):
+class GenerationComparison(Record):
     """The old and the new vectors, measured on a sample of the items that have both.
 
     Attributes
@@ -198,7 +198,7 @@ class Migration:
         """Search the new vectors, with the options of `OnlineIndex.search`; queries are of the new model."""
         return self._new.search(X, k, **options)
 
-    def evaluate(self, k: int = 10, n_queries: int = 100, seed: int = 0) -> Comparison:
+    def evaluate(self, k: int = 10, n_queries: int = 100, seed: int = 0) -> GenerationComparison:
         """Compare the old and the new vectors on a sample of the items that have both."""
         k = validation.integer("k", k, minimum=1)
         n_queries = validation.integer("n_queries", n_queries, minimum=1)
@@ -213,7 +213,7 @@ class Migration:
             for each in (old, new)
         ]
         agreement = [len(set(a) & set(b)) / max(1, len(a)) for a, b in zip(*near, strict=True)]
-        return Comparison(
+        return GenerationComparison(
             agreement=float(np.mean(agreement)),
             old_recall=old.evaluate(k, n_queries, seed=seed).rescored,
             new_recall=new.evaluate(k, n_queries, seed=seed).rescored,

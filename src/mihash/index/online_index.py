@@ -1,5 +1,8 @@
 """OnlineIndex: the loop of Fig. 2 over a durable store; what an application uses.
 
+Here it is created, opened, measured, checked, migrated and closed. Its items, its searches and its versions are in
+three parts (`index_items`, `index_search`, `index_versions`), which share their state (`index_state`).
+
 It keeps the vectors, learns its hash mapping from them as they arrive, recomputes the codes when the trigger says
 so, answers queries all the while, and comes back after a crash exactly as acknowledged. docs/index.md says how.
 """
@@ -14,31 +17,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from .. import validation
 from ..errors import InvalidInput, NotReady, ReadOnly, Renamed, StoreError
-from ..loop.decisions import EVENTS, Check
-from ..loop.distances import Distances
-from ..loop.hindsight import Hindsight, in_hindsight
+from ..loop.decisions import EVENTS
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
-from ..store.backends import create_table, holds_table, open_table
-from ..store.cluster_options import Cluster
+from ..store.backends import Cluster, create_table, holds_table, open_table
 from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.settings import UNLESS_LABELLED
-from ..store.sqlite.versions import Version, now
+from ..store.sqlite.versions import now
 from ..store.window import Window
-from ..trigger import PriceUpdate, Trigger
-from .control import STORED
-from .first_rows import settle_factors, settled
+from ..trigger import Trigger
+from .default_options import settle_factors, settled
 from .history import History
 from .index_items import IndexItems
 from .index_search import IndexSearch
+from .index_state import STORED
+from .index_versions import IndexVersions
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
 from .options import Options, RareOptions, names_former
 from .stats import Stats, degenerate_codes
 
 
-class OnlineIndex(IndexItems, IndexSearch):
+class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
     """A durable index of vectors whose binary codes are learned from what is added.
 
     `mihash.open` opens one, or creates it. One process writes; any number of threads search, and other processes
@@ -204,17 +204,6 @@ class OnlineIndex(IndexItems, IndexSearch):
             return Options.from_text(self._table.setting("options"))
         return self._options
 
-    @property
-    def seen(self) -> int | None:
-        """How many examples were learned from; None where this process has not learned.
-
-        For a process that only reads, how many there were at the newest stored decision.
-        """
-        if not self.read_only:
-            return self._history.seen
-        newest = self._history.checks(limit=1)
-        return newest[-1].seen if newest else 0
-
     def stats(self) -> Stats:
         """Return the state of the index in numbers."""
         self._write_decisions()
@@ -253,71 +242,6 @@ class OnlineIndex(IndexItems, IndexSearch):
             recall=None if chosen is None else chosen.recall,
             **({"bytes_on_disk": table.disk_bytes()} | about),
         )
-
-    def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
-        """Return the stored decisions, each with the status of its version.
-
-        After a crash, `catch_up` or the next change makes the decisions since the last accepted mapping again.
-
-        Parameters
-        ----------
-        after
-            Only those that follow this number.
-        limit
-            At most so many: the first after ``after``, without one the newest.
-        """
-        if after is not None:
-            after = validation.integer("after", after, minimum=-1, maximum=2**62)
-        if limit is not None:
-            limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
-        self._write_decisions()
-        return self._history.checks(after, limit)
-
-    def hindsight(self, price: float | None = None) -> Hindsight | None:
-        """Compare the rehashes so far with the best times for them, now that the stream is known.
-
-        None where no check has measured anything yet.
-
-        Parameters
-        ----------
-        price
-            What a rehash costs, in perfectly answered queries; by default that of the trigger, or 20.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import tempfile, mihash
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> data = mihash.datasets.digits()
-        >>> with mihash.open(folder.name, n_bits=32) as index:
-        ...     keys = index.add(data.X, data.y)
-        ...     found = index.hindsight()
-        >>> found.checks, found.best_cost <= found.cost, found.sentence
-        (16, True, 'the trigger cost ... % more than the best schedule.')
-        >>> folder.cleanup()
-        """
-        self._write_decisions()
-        rule, checks = self._options.trigger, self._history.checks()
-        if price is None:
-            price = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
-            price = next((each.current for each in reversed(checks) if each.kind == "price"), price)
-        return in_hindsight(checks, validation.number("price", price, minimum=0))
-
-    def versions(self) -> list[Version]:
-        """Return the versions that have answered queries, in order, and what each took to make."""
-        return self._table.versions()
-
-    def distances(self, version: int | None = None) -> Distances:
-        """Return the distances to neighbours and to others on the reservoir of now, under a version's mapping.
-
-        Without ``version``, under the current mapping. It needs the learner, so a reader cannot do it.
-        """
-        number = None if version is None else validation.integer("version", version, minimum=0, maximum=2**62)
-        with self._writing:
-            loop = self._ready()
-            mapping = self.current if number is None else self._table.mapping_of(number)
-            sampled = loop.sampled()
-        return sampled(mapping)._replace(version=number)
 
     def verify(self) -> dict[str, int]:
         """Check every checksum, and that a sample of the codes matches vectors and mapping.

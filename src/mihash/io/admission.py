@@ -1,7 +1,7 @@
 """Whether rows of sources may be added to an index: their labels, their shape and their keys, over all sources."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from ..index.online_index import OnlineIndex
 from ..online import learner_class
 from ..store.keys import Key
 from .readers import Source
+from .readers.values import class_names, class_numbers
 
 _REMEDY = 'Name another column with `key`, or number the rows with `key="none"`.'
 
@@ -34,6 +35,16 @@ def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
                 "name their column with `label`."
             )
         begun, labelled = True, labelled or source.has_labels
+
+
+def fitting_labels(index: OnlineIndex, labels: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return labels of a file as an index takes them: as names, or as numbers, whichever it began with.
+
+    An index that began with numbers, as those of files did before mihash 0.2, has a hash in place of each name.
+    """
+    if labels is None or index._table.label_kind is None:
+        return labels
+    return class_names(labels) if index._table.setting("label_names") else class_numbers(labels)
 
 
 class Shape(NamedTuple):

@@ -20,9 +20,9 @@ from ..store.sqlite.database import Database
 from ..store.sqlite.settings import read_settings
 from ..store.sqlite.versions import mapping_of
 from .export.arrow import described, write_rows
-from .export.code_rows import INTEGERS, STRINGS, Batch, Rows
+from .export.code_rows import INTEGERS, STRINGS, Batch, CodeRows
 from .readers import Columns, open_source
-from .readers.row_chunks import Rows as FileRows
+from .readers.row_chunks import Rows
 
 _SUFFIXES = (".parquet", ".pq")
 
@@ -114,7 +114,7 @@ def encode_file(
         )
     kind = INTEGERS if first.keys is None or not isinstance(first.keys[0], str) else STRINGS
     batches = _batches(opened.name, chain([first], chunks), mapping)
-    rows = Rows(mapping.n_bits, mapping, None, kind, None, False, batches)
+    rows = CodeRows(mapping.n_bits, mapping, None, kind, None, False, batches)
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     return write_rows(rows, target, source=stamp)
 
@@ -126,7 +126,7 @@ def _stamp(file: _File, columns: Columns) -> str:
     return f"{file.name} {file.size} {file.written}{chosen}"
 
 
-def _batches(name: str, chunks: Iterable[FileRows], mapping: HashMapping) -> Iterator[Batch]:
+def _batches(name: str, chunks: Iterable[Rows], mapping: HashMapping) -> Iterator[Batch]:
     for rows in chunks:
         n = len(rows.X)
         try:

@@ -20,7 +20,7 @@ from ..index.online_index import OnlineIndex
 from ..store.keys import Key, as_keys
 from ..store.metadata import encode_metadata
 from ..store.sqlite.positions import Reading, read_details
-from .admission import NewKeys, Shape, check_labels
+from .admission import NewKeys, Shape, check_labels, fitting_labels
 from .readers import Rows, Source
 from .row_checksums import Contents, Remembered
 
@@ -273,7 +273,8 @@ class _Ingest:
                 self._name, self._known.contents.position, lambda keys: self._noted(rows, places, keys)
             )
         with self._placed(rows):
-            self._index.add(chosen.X, chosen.y, chosen.keys, chosen.metadata, source=source)
+            labels = fitting_labels(self._index, chosen.y)
+            self._index.add(chosen.X, labels, chosen.keys, chosen.metadata, source=source)
 
     @contextmanager
     def _placed(self, rows: Rows) -> Iterator[None]:
@@ -377,7 +378,8 @@ class _Upsert(_Ingest):
         for rows in self.source.rows(0):
             self._check_keyed(rows)
             with self._placed(rows):
-                self._index.upsert(rows.X, rows.keys or [], rows.y, rows.metadata)
+                labels = fitting_labels(self._index, rows.y)
+                self._index.upsert(rows.X, rows.keys or [], labels, rows.metadata)
             n_rows = rows.first + len(rows.X)
             tell("upserting", self.source.name, n_rows, _estimate(self._total, rows))
         n_new = len(self._index) - n_before

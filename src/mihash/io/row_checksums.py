@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .readers import Rows
+from .readers.values import class_numbers
 
 _ROWS_BIT = 32  # a position is the number of rows, and in the lower bits the CRC-32 of their vectors
 _UNKNOWN = -1
@@ -48,7 +49,7 @@ class Contents(NamedTuple):
     def after(self, rows: Rows) -> "Contents":
         """Return what there is with further rows."""
         n = len(rows.X)
-        labels = None if rows.y is None else rows.y.tolist()
+        labels = None if rows.y is None else class_numbers(rows.y).tolist()  # as earlier versions stored names
         metadata = None if rows.metadata is None else [row or None for row in rows.metadata]
         return Contents(
             self.n_rows + n,

@@ -28,9 +28,9 @@ from ..neighbors import nearest
 from ..reservoir import Reservoir
 from ..state import State
 from ..trigger import Decision, PriceUpdate
-from .decisions import Branch
+from .decisions import TriggerState
 from .quality import SampleCodes
-from .row_queue import Rows
+from .row_queue import QueuedRows
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class Arrivals:
     >>> reservoir = mihash.Reservoir(4)
     >>> reservoir.add([[-2.0, 1.0], [-1.0, -1.0], [1.0, 1.0], [2.0, -1.0]], [0, 0, 1, 1])
     >>> good, bad = (mihash.mapping.LinearMapping(w) for w in ([[1.0], [0.0]], [[0.0], [1.0]]))
-    >>> rows = Rows(np.array([[3, 1], [-3, 1]], dtype=np.float32), np.array([1, 0]), np.array([4, 5]))
+    >>> rows = QueuedRows(np.array([[3, 1], [-3, 1]], dtype=np.float32), np.array([1, 0]), np.array([4, 5]))
     >>> [found.tolist() for found in Arrivals().information(reservoir, [good, bad], rows)]
     [[1.0, 1.0], [0.0, 0.0]]
     """
@@ -94,9 +94,9 @@ class Arrivals:
         self,
         reservoir: Reservoir,
         current: Callable[[], HashMapping],
-        prices: Sequence[Branch],
+        prices: Sequence[TriggerState],
         drift: DriftWatch | None,
-        rows: Rows,
+        rows: QueuedRows,
     ) -> Decision | None:
         """Let triggers that have a price, and a drift watch, look at rows; return an alarm as it is told, or None.
 
@@ -120,9 +120,9 @@ class Arrivals:
         self,
         reservoir: Reservoir,
         current: HashMapping,
-        prices: Sequence[Branch],
+        prices: Sequence[TriggerState],
         drift: DriftWatch | None,
-        rows: Rows,
+        rows: QueuedRows,
         n_windows: int,
     ) -> Evidence | None:
         """Add to the sums of triggers what rows missed, which stand for so many windows; return their evidence."""
@@ -139,7 +139,7 @@ class Arrivals:
         return self.evidence(reservoir, current, rows, own)
 
     def _note_chance(
-        self, reservoir: Reservoir, mapping: HashMapping, prices: Sequence[Branch], rows: Rows
+        self, reservoir: Reservoir, mapping: HashMapping, prices: Sequence[TriggerState], rows: QueuedRows
     ) -> None:
         """Tell triggers how much information there is by chance: at each of the first windows, then at some.
 
@@ -152,7 +152,7 @@ class Arrivals:
                 assert isinstance(branch.trigger, PriceUpdate)
                 branch.trigger.by_chance = found
 
-    def by_chance(self, reservoir: Reservoir, mapping: HashMapping, rows: Rows) -> float:
+    def by_chance(self, reservoir: Reservoir, mapping: HashMapping, rows: QueuedRows) -> float:
         """Return the mean information of rows with the sample if its neighbours were shuffled among it.
 
         Examples
@@ -160,7 +160,7 @@ class Arrivals:
         >>> import mihash
         >>> reservoir, mapping = mihash.Reservoir(8), mihash.mapping.LinearMapping([[1.0]])
         >>> reservoir.add([[-1.0]] * 4 + [[1.0]] * 4, [0] * 4 + [1] * 4)
-        >>> rows = Rows(np.ones((1, 1), dtype=np.float32), np.array([1]), np.array([8]))
+        >>> rows = QueuedRows(np.ones((1, 1), dtype=np.float32), np.array([1]), np.array([8]))
         >>> arrivals = Arrivals()
         >>> float(arrivals.information(reservoir, [mapping], rows)[0][0])
         1.0
@@ -176,7 +176,7 @@ class Arrivals:
         codes, sample = mapping.encode_rows(rows.vectors), self._codes(reservoir, mapping)
         return float(arriving_information(codes, sample, relevant, mapping.n_bits).mean())
 
-    def information(self, reservoir: Reservoir, mappings: Sequence[HashMapping], rows: Rows) -> list[Floats]:
+    def information(self, reservoir: Reservoir, mappings: Sequence[HashMapping], rows: QueuedRows) -> list[Floats]:
         """Return the information (n,) of each row with the sample, under each mapping.
 
         Without labels, neighbours are the nearest 1 % of the sample, unless the reservoir was given a rule.
@@ -191,7 +191,7 @@ class Arrivals:
         return [found[id(mapping)] for mapping in mappings]
 
     def evidence(
-        self, reservoir: Reservoir, mapping: HashMapping, rows: Rows, information: Floats | None
+        self, reservoir: Reservoir, mapping: HashMapping, rows: QueuedRows, information: Floats | None
     ) -> Evidence:
         """Return how rows differ from the sample under a mapping; ``information`` is theirs, if it is known."""
         y, sample_y = rows.labels, reservoir.y
@@ -228,7 +228,7 @@ class Arrivals:
         return found.codes
 
 
-def _relevant(reservoir: Reservoir, rows: Rows) -> NDArray[np.bool_] | tuple[NDArray[Any], NDArray[Any]]:
+def _relevant(reservoir: Reservoir, rows: QueuedRows) -> NDArray[np.bool_] | tuple[NDArray[Any], NDArray[Any]]:
     """Return labels of rows and sample, or the matrix of who is a neighbour of whom."""
     given, X, y = reservoir.given_neighborhood, reservoir.X, reservoir.y
     if given is not None:

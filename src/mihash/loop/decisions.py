@@ -17,7 +17,7 @@ EVENTS = ("alarm", "price")  # kinds of checks that decide about no mapping
 
 
 @dataclass
-class Branch:
+class TriggerState:
     """A trigger and what it has decided.
 
     Attributes

@@ -21,7 +21,7 @@ from .decisions import Check
 Floats = NDArray[np.float64]
 
 
-class Schedule(NamedTuple):
+class RehashSchedule(NamedTuple):
     """The best times to rehash.
 
     Attributes
@@ -36,7 +36,7 @@ class Schedule(NamedTuple):
     tables: list[int]
 
 
-def best_schedule(missed: ArrayLike, begins: ArrayLike, price: float) -> Schedule:
+def best_schedule(missed: ArrayLike, begins: ArrayLike, price: float) -> RehashSchedule:
     """Return the cheapest schedule of rehashes.
 
     Parameters
@@ -73,7 +73,7 @@ def best_schedule(missed: ArrayLike, begins: ArrayLike, price: float) -> Schedul
     while at > 0:
         tables.append(at)
         at = int(before[at])
-    return Schedule(float(total[last]), tables[::-1])
+    return RehashSchedule(float(total[last]), tables[::-1])
 
 
 @dataclass(frozen=True)

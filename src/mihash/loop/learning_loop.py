@@ -31,7 +31,7 @@ from ..reservoir import Reservoir, same_kind
 from ..state import State
 from ..trigger import FEWEST, Decision, PriceUpdate, Trigger
 from .arrivals import WINDOW, Arrivals
-from .decisions import Branch, Check, DecisionLog, Entry, asks_for_threshold, decide
+from .decisions import Check, DecisionLog, Entry, TriggerState, asks_for_threshold, decide
 from .distances import Distances, reservoir_distances
 from .normalization import N_EXAMPLES, Normalization, fit_normalization, wrapped
 from .quality import SampleQuality
@@ -101,7 +101,7 @@ class Loop:
         raises: bool = True,
     ) -> None:
         self.learner, self.reservoir, self.metric, self.raises = learner, reservoir, metric, raises
-        self.branches = [Branch(copy.copy(trigger)) for trigger in triggers]  # one with a sum of its own
+        self.branches = [TriggerState(copy.copy(trigger)) for trigger in triggers]  # one with a sum of its own
         self.drift = copy.copy(drift)
         reservoir.measures = learner.uses_threshold or any(asks_for_threshold(rule) for rule in triggers)
         self.quality = SampleQuality(n_mappings=len(self.branches) + 2)
@@ -204,7 +204,7 @@ class Loop:
         self.queue.convert(self.normalization.apply)
 
     @property
-    def _prices(self) -> list[Branch]:  # whose triggers look at rows before these are learned, if any are
+    def _prices(self) -> list[TriggerState]:  # whose triggers look at rows before these are learned, if any are
         branches = [] if self.learner.is_fixed else self.branches
         return [branch for branch in branches if isinstance(branch.trigger, PriceUpdate)]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from math import nan
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
@@ -21,7 +21,7 @@ from ..mapping import HashMapping
 from ..neighbors import Neighborhood
 from ..online import OnlineLearner, learner_class
 from ..reservoir import Reservoir
-from ..store import HashTable, MemoryTable
+from ..store.memory import MemoryTable
 from ..store.question import Hits, Question
 from ..trigger import Decision, Trigger, TriggerUpdate, trigger_from_state, trigger_state
 from .decisions import Check
@@ -30,6 +30,36 @@ from .learning_loop import Loop
 
 State = saved.State
 _HISTORY = 100_000
+
+
+class HashTable(Protocol):
+    """What the loop needs of a hash table: items and queries encoded with one snapshot."""
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        ...
+
+    @property
+    def n_features(self) -> int | None:
+        """The dimension of the stored vectors, None while it is not known."""
+        ...
+
+    @property
+    def mapping(self) -> HashMapping | None:
+        """The snapshot that the codes belong to, None before the first `rebuild`."""
+        ...
+
+    def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> Any:
+        """Store items; their codes are made with the table's own snapshot."""
+        ...
+
+    def rebuild(self, mapping: HashMapping) -> None:
+        """Recompute every code with a new snapshot."""
+        ...
+
+    def search(self, Q: ArrayLike, k: int = 10, *, margins: bool | None = None) -> Hits:
+        """Return the k nearest items to each query; with ``margins=False`` by Hamming distance."""
+        ...
 
 
 class OnlineHashing:

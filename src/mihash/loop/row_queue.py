@@ -16,18 +16,18 @@ Labels = NDArray[Any] | None
 Vectors = NDArray[np.float32]
 
 
-class Rows(NamedTuple):
+class QueuedRows(NamedTuple):
     """Vectors (n, d), their labels, and the numbers of the rows (n,)."""
 
     vectors: Vectors
     labels: Labels
     numbers: NDArray[np.int64]
 
-    def split(self, n: int) -> "tuple[Rows, Rows]":
+    def split(self, n: int) -> "tuple[QueuedRows, QueuedRows]":
         """Return the first n rows and the others."""
         head, tail = (None, None) if self.labels is None else (self.labels[:n], self.labels[n:])
-        rest = Rows(self.vectors[n:], tail, self.numbers[n:])
-        return Rows(self.vectors[:n], head, self.numbers[:n]), rest
+        rest = QueuedRows(self.vectors[n:], tail, self.numbers[n:])
+        return QueuedRows(self.vectors[:n], head, self.numbers[:n]), rest
 
 
 class RowQueue:
@@ -60,12 +60,12 @@ class RowQueue:
     """
 
     def __init__(self) -> None:
-        self._parts: deque[Rows] = deque()
+        self._parts: deque[QueuedRows] = deque()
         self.due = self.later = 0
         self.through = -1
 
     @property
-    def first(self) -> Rows | None:
+    def first(self) -> QueuedRows | None:
         """The oldest rows, None where the queue is empty."""
         return self._parts[0] if self._parts else None
 
@@ -83,7 +83,7 @@ class RowQueue:
         if labels is not None and n and (missing := missing_rows(labels)).any():
             vectors, labels, numbers = vectors[~missing], labels[~missing], numbers[~missing]
         if len(vectors):
-            self._parts.append(Rows(vectors, labels, numbers))
+            self._parts.append(QueuedRows(vectors, labels, numbers))
             self.later += len(vectors)
 
     def take(self, n: int | None = None) -> None:
@@ -93,17 +93,17 @@ class RowQueue:
         if n:
             self.through = int(self.head(self.due).numbers[-1])
 
-    def head(self, n: int) -> Rows:
+    def head(self, n: int) -> QueuedRows:
         """Return the first n rows."""
         if len(self._parts[0].vectors) < n:
-            pieces, missing = list[Rows](), n
+            pieces, missing = list[QueuedRows](), n
             while missing:
                 piece, rest = self._parts.popleft().split(missing)
                 missing -= len(piece.vectors)
                 pieces.append(piece)
             vectors, labels, numbers = zip(*pieces, strict=True)
             joined = None if labels[0] is None else np.concatenate(labels)
-            whole = Rows(np.concatenate(vectors), joined, np.concatenate(numbers))
+            whole = QueuedRows(np.concatenate(vectors), joined, np.concatenate(numbers))
             self._parts.extendleft(part for part in (rest, whole) if len(part.vectors))
         return self._parts[0].split(n)[0]
 
@@ -121,7 +121,7 @@ class RowQueue:
         self._parts = deque(part._replace(vectors=function(part.vectors)) for part in self._parts)
 
 
-def learn_rows(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None:
+def learn_rows(learner: OnlineLearner, reservoir: Reservoir, rows: QueuedRows) -> None:
     """Move a learner and its reservoir by rows, block by block; the last block may be a part of one.
 
     Examples
@@ -129,7 +129,7 @@ def learn_rows(learner: OnlineLearner, reservoir: Reservoir, rows: Rows) -> None
     >>> import mihash
     >>> learner, reservoir = mihash.online.LSH(8), Reservoir(10)
     >>> learner.start(2)
-    >>> learn_rows(learner, reservoir, Rows(np.zeros((250, 2), dtype=np.float32), None, np.arange(250)))
+    >>> learn_rows(learner, reservoir, QueuedRows(np.zeros((250, 2), dtype=np.float32), None, np.arange(250)))
     >>> reservoir.seen
     250
     """

@@ -13,7 +13,7 @@ from .. import validation
 from ..kernels import jit_reordering
 from ..reservoir import Reservoir
 from .online_learner import OnlineLearner
-from .similar_pairs import loss_margin, similar_pairs
+from .similar_pairs import insert, loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -143,13 +143,7 @@ def _learn_pairs(
         n_wrong = 0
         for k in range(n_bits):
             if ((v[0, k] > 0) == (v[1, k] > 0)) != similar[pair]:
-                value = max(abs(v[0, k]), abs(v[1, k]))
-                place = n_wrong
-                while place > 0 and value > values[place - 1]:
-                    values[place], wrong[place] = values[place - 1], wrong[place - 1]
-                    place -= 1
-                values[place], wrong[place] = value, k
-                n_wrong += 1
+                n_wrong = insert(values, wrong, n_wrong, -max(abs(v[0, k]), abs(v[1, k])), k)  # largest first
         # Wrong bits: of a similar pair those that differ, d; of another those that agree, b - d.
         loss = n_wrong - (n_bits - margin)
         if loss <= 0:

@@ -17,7 +17,7 @@ from ..kernels import jit_reordering
 Matrix = NDArray[np.float32]
 
 
-class Step(NamedTuple):
+class InformationStep(NamedTuple):
     """What a sample says about its projections.
 
     Attributes
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 def information_step(
     projections: Matrix, near: NDArray[np.uint8], slope: float, smoothing: float, n_bins: int = 16
-) -> Step:
+) -> InformationStep:
     """Return information and gradient for projections (n, b) of a sample whose first rows are the anchors.
 
     Parameters
@@ -72,7 +72,7 @@ def information_step(
     gradient[:n_anchors] += slopes @ V
     gradient *= 1 - V * V
     gradient *= steep * np.float32(-0.5 / n_anchors)
-    return Step(gradient, spread, information)
+    return InformationStep(gradient, spread, information)
 
 
 @jit_reordering

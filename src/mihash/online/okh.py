@@ -15,7 +15,7 @@ from ..mapping import HashMapping
 from ..reservoir import Reservoir
 from .anchors import Anchors
 from .online_learner import OnlineLearner, hyperplanes
-from .similar_pairs import loss_margin, similar_pairs
+from .similar_pairs import insert, loss_margin, similar_pairs
 
 Matrix = NDArray[np.float32]
 Flags = NDArray[np.bool_]
@@ -130,13 +130,7 @@ def _learn_pairs(F: Matrix, K: Matrix, similar: Flags, margin: float, C: float) 
         n_wrong = 0
         for k in range(n_bits):
             if ((F[i, k] > 0) == (F[j, k] > 0)) != similar[pair]:
-                value = min(abs(F[i, k]), abs(F[j, k]))
-                place = n_wrong
-                while place > 0 and value < values[place - 1]:
-                    values[place], wrong[place] = values[place - 1], wrong[place - 1]
-                    place -= 1
-                values[place], wrong[place] = value, k
-                n_wrong += 1
+                n_wrong = insert(values, wrong, n_wrong, min(abs(F[i, k]), abs(F[j, k])), k)
         # Wrong bits: of a similar pair those that differ, d; of another those that agree, b - d.
         loss = n_wrong - (n_bits - margin)
         if loss <= 0:

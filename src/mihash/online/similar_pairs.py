@@ -1,10 +1,11 @@
-"""Pairs of consecutive examples, for OKH and AdaptHash: which are similar, and the margin of the Hamming loss."""
+"""Pairs of consecutive examples, for OKH and AdaptHash: which are similar, and which of their bits are wrong."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import jit_reordering
 from ..reservoir import Reservoir
 
 Matrix = NDArray[np.float32]
@@ -39,3 +40,14 @@ def similar_pairs(X: Matrix, y: NDArray[Any] | None, reservoir: Reservoir) -> Fl
     first, second = slice(0, len(X) - 1, 2), slice(1, None, 2)
     labels = (None, None) if y is None else (y[first], y[second])
     return rule.between(X[first], labels[0], X[second], labels[1]).diagonal().copy()
+
+
+@jit_reordering
+def insert(keys: NDArray[Any], bits: NDArray[np.int64], n: int, key: float, bit: int) -> int:
+    """Insert a bit into the first n, which are sorted by their keys, behind equal ones; return n + 1."""
+    place = n
+    while place > 0 and key < keys[place - 1]:
+        keys[place], bits[place] = keys[place - 1], bits[place - 1]
+        place -= 1
+    keys[place], bits[place] = key, bit
+    return n + 1

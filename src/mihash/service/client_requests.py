@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, TypeGuard
 from urllib.parse import quote, urlencode
 
 from ..errors import InvalidInput
+from ..records import time_text
 
 Key = int | str
 
@@ -43,8 +44,7 @@ def to_json(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     """Return a NumPy value as a Python value, and a time as the text that metadata has for it."""
     if isinstance(value, date):
-        aware = isinstance(value, datetime) and value.tzinfo is not None
-        return (value.astimezone(UTC) if aware else value).isoformat()  # type: ignore[attr-defined]
+        return time_text(value)
     if not hasattr(value, "tolist"):
         raise InvalidInput(f"A {type(value).__name__} cannot be sent as JSON.")
     return value.tolist()

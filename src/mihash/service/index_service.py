@@ -20,7 +20,7 @@ from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
 from .request_bodies import BodyReceiver
-from .workers import WorkerPool
+from .thread_pools import WorkerPool
 
 Result = TypeVar("Result")
 Work = Callable[[OnlineIndex], Result]

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..index.history import History
 from ..index.online_index import OnlineIndex
-from ..trigger import FixedRate
 
 _FLOATS = 24_000_000  # numbers in the index
 _CHUNK = 4096
@@ -38,14 +38,13 @@ def storing_costs(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, l
     """
     chunk = np.resize(X, (min(_CHUNK, max(_FLOATS // X.shape[1] // _SITTINGS, 700)), X.shape[1]))
     n_chunks = max(_FLOATS // chunk.size - _SITTINGS, 1)
-    never = FixedRate(interval=10**9)
     factors = None if labelled else True
-    OnlineIndex.create(path, n_bits, "lsh", never, dtype=dtype, drift=False, factors=factors).close()
+    OnlineIndex.create(path, n_bits, "lsh", dtype=dtype, drift=False, factors=factors).close()
     for _ in range(_SITTINGS):
-        with OnlineIndex.open(path) as index:
+        with _without_trigger(path) as index:
             _fill(index, chunk, 1)
     before = _on_disk(path)
-    with OnlineIndex.open(path) as index:
+    with _without_trigger(path) as index:
         store_s = _fill(index, chunk, n_chunks)
         rehash_s = _rehash(index)
         n = len(index)
@@ -59,6 +58,13 @@ def storing_costs(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, l
         disk_bytes=per_row,
         disk_base_bytes=max(before - _SITTINGS * len(chunk) * per_row, 0.0),
     )
+
+
+def _without_trigger(path: Path) -> OnlineIndex:
+    """Open an index whose loop has no trigger."""
+    index = OnlineIndex.open(path)
+    index._history = History(index._table, index.options, learn_only=True)
+    return index
 
 
 def _upsert(index: OnlineIndex, rows: NDArray[np.float32], first: int) -> float:

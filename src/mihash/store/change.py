@@ -1,7 +1,7 @@
 """Changes of what is stored: one add, upsert, update or delete, checked once, and then numbered once.
 
-A caller's arguments become a `Change`. The table gives it sequence numbers, which makes it `Rows`. Rows are
-committed in one transaction: here, or by each shard of a table on Ray.
+A caller's arguments become a `Change`. The table gives it sequence numbers, which makes it `NumberedRows`. These
+are committed in one transaction: here, or by each shard of a table on Ray.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _repeated(keys: list[Key]) -> Key | None:
 
 
 @dataclass(frozen=True)
-class Rows:
+class NumberedRows:
     """A change with its sequence numbers.
 
     An update has as many new rows as rows that go; a delete has none that come.
@@ -219,10 +219,10 @@ class Rows:
         if self.admitted is not None:
             self.admitted(self.segment.features, int(self.segment.ids[-1]))
 
-    def part(self, places: list[int]) -> Rows:
+    def part(self, places: list[int]) -> NumberedRows:
         """Return the change of some of the items."""
         texts = None if self.texts is None else [self.texts[place] for place in places]
-        return Rows(
+        return NumberedRows(
             self.segment.part(np.array(places, dtype=np.int64)) if len(self.segment) else self.segment,
             None if self.keys is None else [self.keys[place] for place in places],
             texts if texts is not None and any(text is not None for text in texts) else None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .change import Rows
+from .change import NumberedRows
 from .window import Window
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Expiry:
         self.ages: Ages | None = None
         self._limit = -math.inf
 
-    def expired(self, rows: Rows, window: Window) -> list[int]:
+    def expired(self, rows: NumberedRows, window: Window) -> list[int]:
         """Return the rows that a change makes too old, new ones among them; those that it replaces are not."""
         gone = np.array(rows.removed, dtype=np.int64)
         if window.count is not None:
@@ -96,7 +96,7 @@ class Expiry:
             late.update(_times_before(connection, others, window, self._limit))
         return sorted(late.difference(gone.tolist()))
 
-    def commit(self, rows: Rows) -> None:
+    def commit(self, rows: NumberedRows) -> None:
         """Take over a change that is committed."""
         if self._window is not None and self.ages is not None:
             self.ages.add(_changed(rows), _times(self._window, rows))
@@ -113,12 +113,12 @@ class Expiry:
         return self.ages
 
 
-def _changed(rows: Rows) -> NDArray[np.int64]:
+def _changed(rows: NumberedRows) -> NDArray[np.int64]:
     """Return the rows that get new metadata."""
     return rows.segment.ids if len(rows.segment) else np.array(rows.described, dtype=np.int64)
 
 
-def _times(window: Window, rows: Rows) -> NDArray[np.float64]:
+def _times(window: Window, rows: NumberedRows) -> NDArray[np.float64]:
     n = len(_changed(rows))
     return window.times(rows.texts or [None] * n) if n else np.empty(0)
 

@@ -8,12 +8,13 @@ is their order in time: ``2026-11-16T06:05:00``. A datetime with a time zone is 
 import json
 import math
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import numpy as np
 
 from ..errors import CorruptStore, InvalidInput
+from ..records import time_text
 
 RULE = "a string, a 64-bit integer, a finite float, a datetime, True, False or None"
 
@@ -41,6 +42,7 @@ def encode_metadata(metadata: Mapping[str, Any] | None) -> str | None:
     --------
     >>> encode_metadata({"color": "red", "sizes": (1, 2.5), "café": None})
     '{"color":"red","sizes":[1,2.5],"café":null}'
+    >>> from datetime import datetime
     >>> encode_metadata({"at": datetime(2026, 11, 16, 6, 5), "day": date(2026, 11, 16)})
     '{"at":"2026-11-16T06:05:00","day":"2026-11-16"}'
     >>> encode_metadata({"sizes": [1, float("nan")]})
@@ -119,7 +121,7 @@ def as_scalar(place: str, value: Any, rule: str = RULE) -> Scalar:
             raise InvalidInput(f"`{place}` must be a time in the years 1 to 9999; got {shown(value)}.")
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, date):
-        return _iso(plain)
+        return time_text(plain)
     if plain is None or isinstance(plain, bool):
         return plain
     if isinstance(plain, str):
@@ -160,9 +162,3 @@ def shown(value: Any) -> str:
         return f"{value!r:.80}"
     except (ValueError, RecursionError):  # an integer of thousands of digits, a list within itself
         return f"a {type(value).__name__}"
-
-
-def _iso(when: date) -> str:
-    if isinstance(when, datetime) and when.tzinfo is not None:
-        when = when.astimezone(UTC)
-    return when.isoformat()

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, UnknownName
 from ..mapping import HashMapping
-from .change import Change, Rows, Source
+from .change import Change, NumberedRows, Source
 from .edition import Edition, Published
 from .expiry import Expiry
 from .item_reads import ItemReads
@@ -163,7 +163,7 @@ class Table(ItemReads):
             self.apply(rows, change.source, **settings)
         return rows.names, vectors.astype(np.float32, copy=False)
 
-    def _numbered(self, change: Change, vectors: NDArray[Any]) -> Rows:
+    def _numbered(self, change: Change, vectors: NDArray[Any]) -> NumberedRows:
         """Return a change with the sequence numbers of its rows, and of those that it replaces or removes."""
         keys, texts, gone, described = change.keys, change.texts, list[int](), list[int]()
         if change.where is not None:
@@ -186,7 +186,7 @@ class Table(ItemReads):
         if keys is None and not self.setting("plain_keys"):
             first = max(self.last, self.top_key()) + 1  # the number is to be a key as well
         segment = Segment(np.arange(first, first + len(vectors)), vectors, change.labels)
-        rows = Rows(segment, keys, texts, gone, described, admitted=change.admitted)
+        rows = NumberedRows(segment, keys, texts, gone, described, admitted=change.admitted)
         window = self.window
         return rows if window is None else replace(rows, expired=self._expiry.expired(rows, window))
 
@@ -196,7 +196,7 @@ class Table(ItemReads):
         text = self.setting("keep")
         return None if text is None else Window.of(json.loads(text))
 
-    def apply(self, rows: Rows, source: Source = None, **settings: Any) -> None:
+    def apply(self, rows: NumberedRows, source: Source = None, **settings: Any) -> None:
         """Commit a numbered change, with settings, in one transaction.
 
         The sequence numbers increase and are above all that are stored. A shard calls this with what the
@@ -214,7 +214,7 @@ class Table(ItemReads):
             if self._expiry.ages is not None:
                 self._expiry.commit(rows)
 
-    def _changed_settings(self, rows: Rows) -> dict[str, Any]:
+    def _changed_settings(self, rows: NumberedRows) -> dict[str, Any]:
         segment = rows.segment
         fresh: dict[str, Any] = {}
         if removed := rows.removed:
@@ -344,7 +344,7 @@ class Table(ItemReads):
         """Return the largest key that is a number, -1 where there is none."""
 
     @abstractmethod
-    def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
+    def _store(self, connection: sqlite3.Connection, rows: NumberedRows) -> Callable[[], None]:
         """Store a numbered change inside a transaction; return what makes it visible after the commit."""
 
     @abstractmethod

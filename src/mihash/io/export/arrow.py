@@ -20,7 +20,7 @@ from ...extras import load_extra
 from ...mapping import HashMapping, mapping_from_state
 from ...state import replacing
 from ...store.keys import as_keys, key_array
-from .code_rows import INTEGERS, MIXED, STRINGS, Batch, Codes, Rows, Source, opened
+from .code_rows import INTEGERS, MIXED, STRINGS, Batch, CodeRows, Codes, Source, opened
 
 FORMAT = 1
 _PREFIX = "mihash."
@@ -81,7 +81,7 @@ def to_parquet(
         return write_rows(rows, path)
 
 
-def write_rows(rows: Rows, path: str | os.PathLike[str], **texts: str) -> int:
+def write_rows(rows: CodeRows, path: str | os.PathLike[str], **texts: str) -> int:
     """Write rows to a Parquet file, as `to_parquet` does, with further texts in its schema; return how many."""
     arrow = load_extra("arrow", "Parquet files need pyarrow", *_PYARROW)
     with replacing(path) as file:
@@ -185,7 +185,7 @@ def _texts(schema: Any) -> dict[str, bytes]:
     return {name.removeprefix(_PREFIX): value for name, value in found.items() if name.startswith(_PREFIX)}
 
 
-def _schema(arrow: Any, rows: Rows) -> Any:
+def _schema(arrow: Any, rows: CodeRows) -> Any:
     fields = [
         arrow.field("key", arrow.int64() if rows.key_kind == INTEGERS else arrow.string(), nullable=False),
         arrow.field("code", arrow.binary(-(-rows.n_bits // 8)), nullable=False),
@@ -203,7 +203,7 @@ def _schema(arrow: Any, rows: Rows) -> Any:
     return arrow.schema(fields, metadata={_PREFIX + name: value for name, value in texts.items()})
 
 
-def _record_batches(arrow: Any, rows: Rows, schema: Any) -> Iterator[Any]:
+def _record_batches(arrow: Any, rows: CodeRows, schema: Any) -> Iterator[Any]:
     for batch in rows.batches:
         yield arrow.record_batch(_columns(arrow, batch, rows.key_kind, schema), schema=schema)
 

@@ -76,7 +76,7 @@ class Batch(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class CodeRows:
     """Everything that is exported.
 
     Attributes
@@ -123,7 +123,7 @@ def codes_of(source: Source) -> Codes:
 
 
 @contextmanager
-def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> Iterator[Rows]:
+def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> Iterator[CodeRows]:
     """Give what a source holds at this moment, for as long as it is read."""
     if isinstance(source, OnlineIndex | SQLiteTable):
         folder = source.folder if isinstance(source, OnlineIndex) else source.database.folder
@@ -153,16 +153,16 @@ def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> 
         yield _held(source._replace(codes=codes, keys=key_array(as_keys(source.keys, len(codes)))), X)
 
 
-def _held(held: Codes, X: NDArray[np.float32] | None) -> Rows:
+def _held(held: Codes, X: NDArray[np.float32] | None) -> CodeRows:
     """Return what is in memory as rows."""
     size = _batch_rows(0 if X is None else X.shape[1])
     parts = [slice(start, start + size) for start in range(0, len(held.codes), size)]
     batches = (Batch(held.keys[at], held.codes[at], None, None if X is None else X[at]) for at in parts)
     n_features = None if X is None else int(X.shape[1])
-    return Rows(held.n_bits, held.mapping, held.version, _key_kind(held.keys), n_features, False, batches)
+    return CodeRows(held.n_bits, held.mapping, held.version, _key_kind(held.keys), n_features, False, batches)
 
 
-def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
+def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> CodeRows:
     """Return what the shards of an index hold, read from them a batch at a time and encoded here.
 
     The items are those of this moment. One that is deleted while it is read is an error.
@@ -182,7 +182,7 @@ def _spread(index: OnlineIndex, metadata: bool, vectors: bool) -> Rows:
             yield Batch(names, mapping.encode(X), found if metadata else None, X if vectors else None)
 
     n_features = mapping.n_features if vectors else None
-    return Rows(mapping.n_bits, mapping, version, _key_kind(keys), n_features, metadata, batches())
+    return CodeRows(mapping.n_bits, mapping, version, _key_kind(keys), n_features, metadata, batches())
 
 
 def _key_kind(keys: Sequence[Key] | NDArray[Any]) -> str:
@@ -194,7 +194,7 @@ def _key_kind(keys: Sequence[Key] | NDArray[Any]) -> str:
 
 
 @contextmanager
-def _stored(folder: Path, metadata: bool, vectors: bool) -> Iterator[Rows]:
+def _stored(folder: Path, metadata: bool, vectors: bool) -> Iterator[CodeRows]:
     """Give what a folder holds, all of it from one transaction."""
     with closing(SQLiteTable(folder, read_only=True)) as table, table.database.read() as connection:
         edition = table.edition  # the first look at a table that was just opened is into the transaction
@@ -217,7 +217,7 @@ def _stored(folder: Path, metadata: bool, vectors: bool) -> Iterator[Rows]:
                     raise CorruptStore(f"Row {error} has no key. Run `verify`, or use a backup.") from error
                 yield Batch(keys, codes, texts, None if pieces is None else pieces.of(ids))
 
-        yield Rows(edition.mapping.n_bits, edition.mapping, edition.version, kind, d, metadata, batches())
+        yield CodeRows(edition.mapping.n_bits, edition.mapping, edition.version, kind, d, metadata, batches())
 
 
 def _live(edition: Edition, size: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:

@@ -17,7 +17,7 @@ from ...errors import InvalidInput, UnknownName
 from ...state import replacing
 from .feature_cache import FeatureCache
 from .gist import Gist
-from .image_files import Images, open_images
+from .image_files import ImageSource, open_images
 from .onnx_network import OnnxNetwork, as_network_input
 
 MODELS = ("gist", "onnx", "torchvision:NAME", "timm:NAME")
@@ -123,7 +123,7 @@ class _Run:
     """The features of all images, from the cache or made now."""
 
     def __init__(
-        self, source: Images, maker: _Maker, known: FeatureCache, skip_unreadable: bool, progress: Progress
+        self, source: ImageSource, maker: _Maker, known: FeatureCache, skip_unreadable: bool, progress: Progress
     ) -> None:
         self._source, self._maker, self._known = source, maker, known
         self._skip_unreadable, self._progress = skip_unreadable, progress

@@ -20,7 +20,7 @@ SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".t
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageSource:
     """Images in a fixed order.
 
     Attributes
@@ -70,7 +70,7 @@ class Images:
         return np.asarray(square.resize((size, size), image_module.Resampling.BICUBIC))
 
 
-def open_images(path: str | os.PathLike[str]) -> Images:
+def open_images(path: str | os.PathLike[str]) -> ImageSource:
     """Return the images of a folder and of those in it, in the order of their names, or of a ``.npz`` archive.
 
     Where every image lies in a folder of the folder, the name of that one is its label. An archive has an array
@@ -95,7 +95,7 @@ def open_images(path: str | os.PathLike[str]) -> Images:
         if not names:
             raise InvalidInput(f"There are no images in {base} ({', '.join(SUFFIXES)}).")
         labelled = all("/" in name for name in names)
-        return Images(names, np.array([name.partition("/")[0] for name in names]) if labelled else None, base)
+        return ImageSource(names, np.array([name.partition("/")[0] for name in names]) if labelled else None, base)
     if base.suffix != ".npz":
         raise InvalidInput(f"{base} is neither a folder of images nor a .npz archive with an array `images`.")
     try:
@@ -106,7 +106,7 @@ def open_images(path: str | os.PathLike[str]) -> Images:
     return _from_arrays(base, arrays)
 
 
-def _from_arrays(file: Path, arrays: dict[str, NDArray[Any]]) -> Images:
+def _from_arrays(file: Path, arrays: dict[str, NDArray[Any]]) -> ImageSource:
     images = arrays.pop("images", None)
     if images is None:
         raise InvalidInput(f"{file} has no array `images`.")
@@ -119,4 +119,4 @@ def _from_arrays(file: Path, arrays: dict[str, NDArray[Any]]) -> Images:
     labels = next((arrays[name] for name in LABEL_NAMES if name in arrays), None)
     if labels is not None and len(labels) != len(images):
         raise InvalidInput(f"{file} has {len(images)} images and {len(labels)} labels.")
-    return Images([str(number) for number in range(len(images))], labels, None, images)
+    return ImageSource([str(number) for number in range(len(images))], labels, None, images)

@@ -65,7 +65,7 @@ def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def class_number(label: Any) -> Any:
-    """Return a label as a number: a class that is a name gets one made of the name, the same in every file.
+    """Return a label as a number; that of a name is a hash of it, as in an index whose first labels were numbers.
 
     Examples
     --------
@@ -77,6 +77,38 @@ def class_number(label: Any) -> Any:
             return int(label)
         return int.from_bytes(hashlib.blake2b(label.encode(), digest_size=6).digest(), "big")
     return int(label) if isinstance(label, bool) else label
+
+
+def class_numbers(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as numbers, masked as they are.
+
+    Examples
+    --------
+    >>> class_numbers(np.array(["3", "cat"]))
+    array([             3, 28490760094750])
+    """
+    if labels.dtype.kind != "U":
+        return labels
+    return _masked([class_number(label) for label in np.ma.getdata(labels).tolist()], np.ma.getmaskarray(labels))
+
+
+def class_names(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as names, masked as they are; a 0/1 matrix stays one.
+
+    Examples
+    --------
+    >>> class_names(np.array([3, 4])).tolist()
+    ['3', '4']
+    """
+    if labels.dtype.kind == "U" or labels.ndim > 1:
+        return labels
+    return _masked([str(label) for label in np.ma.getdata(labels).tolist()], np.ma.getmaskarray(labels))
+
+
+def _masked(values: Any, missing: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return values as an array, masked where some are missing."""
+    found: NDArray[Any] = np.array(values)
+    return np.ma.array(found, mask=missing) if missing.any() else found
 
 
 def as_flags(source: str, values: Sequence[Any], first: int) -> NDArray[np.bool_]:
@@ -101,12 +133,13 @@ def _is_empty(label: Any) -> bool:
 def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = False) -> NDArray[Any]:
     """Return the labels of rows as `OnlineIndex.add` takes them, masked where a row has none.
 
-    For a data set (``names``), classes that are names stay so, and a row without a label is an error.
+    Where one of them is a name, all become names. For a data set (``names``), also numbers that are text stay
+    text, and a row without a label is an error.
 
     Examples
     --------
-    >>> as_labels("mine.csv", [3, "", None], 0).tolist()
-    [3, None, None]
+    >>> as_labels("mine.csv", [3, "", None], 0).tolist(), as_labels("mine.csv", [3, "cat", None], 0).tolist()
+    ([3, None, None], ['3', 'cat', None])
     """
     missing = np.array([validation.is_missing(label) or _is_empty(label) for label in labels], dtype=np.bool_)
     for place, label in enumerate(labels):
@@ -118,6 +151,14 @@ def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = Fals
             )
     if names and any(isinstance(label, str) for label in labels):
         return np.array([str(label) for label in labels])
+    if any(isinstance(label, str) and label and not _WHOLE.fullmatch(label) for label in labels):
+        return _masked(
+            [
+                "" if gone else _class_name(label, f"{source}: row {first + place}")
+                for place, (label, gone) in enumerate(zip(labels, missing, strict=True))
+            ],
+            missing,
+        )
     known = [class_number(label) for label, gone in zip(labels, missing, strict=True) if not gone]
     try:
         found = validation.labels("label", np.array(known), len(known)) if known else np.empty(0, dtype=np.int64)
@@ -130,3 +171,12 @@ def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = Fals
     masked: NDArray[Any] = np.ma.array(rows)
     masked[missing] = np.ma.masked
     return masked
+
+
+def _class_name(label: Any, where: str) -> str:
+    """Return the name of a class among others that are names; that of a number is its digits."""
+    if isinstance(label, str):
+        return label
+    if not isinstance(label, int | float):
+        raise InvalidInput(f"{where} has the label {label!r:.80} among names; each must be the name of a class.")
+    return str(int(label))

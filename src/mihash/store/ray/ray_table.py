@@ -23,7 +23,7 @@ from ... import state as saved
 from ... import validation
 from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
-from ..change import Rows
+from ..change import NumberedRows
 from ..edition import Published
 from ..filters import Condition
 from ..keys import Key
@@ -219,12 +219,12 @@ class RayTable(Table):
         """Return the largest key that is a number, -1 where there is none; with shards away, that ever was."""
         return top_key(self.members, self._view.lasts, self.setting("largest_key_ever"))
 
-    def _changed_settings(self, rows: Rows) -> dict[str, Any]:
+    def _changed_settings(self, rows: NumberedRows) -> dict[str, Any]:
         most = self.setting("largest_key_ever")  # None in files that were made before it was kept
         known = {} if most is None or rows.keys is None else {"largest_key_ever": largest_of(rows.keys, most)}
         return super()._changed_settings(rows) | known
 
-    def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
+    def _store(self, connection: sqlite3.Connection, rows: NumberedRows) -> Callable[[], None]:
         size = max(1, min(_ENTRY_ROWS, _ENTRY_BYTES // max(1, rows.segment.vectors[:1].nbytes)))
         for start in range(0, len(rows), size):
             part = rows.part(list(range(start, min(start + size, len(rows)))))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..change import Rows
+from ..change import NumberedRows
 from ..keys import Key
 from ..sqlite.segments import Segment
 
@@ -39,20 +39,20 @@ def places_by_shard(keys: Sequence[Key] | NDArray[np.int64], n_shards: int) -> d
     return {shard: np.flatnonzero(shards == shard).tolist() for shard in np.unique(shards).tolist()}
 
 
-def parts_of(rows: Rows, n_shards: int) -> dict[int, dict[str, Any]]:
+def parts_of(rows: NumberedRows, n_shards: int) -> dict[int, dict[str, Any]]:
     """Return what an entry of the log tells each shard that a numbered change concerns."""
     names = rows.segment.ids if rows.keys is None else rows.keys
     return {shard: _entry(rows.part(places)) for shard, places in places_by_shard(names, n_shards).items()}
 
 
-def rows_of(part: dict[str, Any]) -> Rows:
+def rows_of(part: dict[str, Any]) -> NumberedRows:
     """Return the numbered change that a part of an entry tells a shard."""
     segment = Segment(part["ids"], part["vectors"], part["labels"])
     described = part["described"].tolist() if "described" in part else []  # not in the first logs
-    return Rows(segment, part["keys"], part["texts"], part["gone"].tolist(), described)
+    return NumberedRows(segment, part["keys"], part["texts"], part["gone"].tolist(), described)
 
 
-def _entry(rows: Rows) -> dict[str, Any]:
+def _entry(rows: NumberedRows) -> dict[str, Any]:
     segment = rows.segment
     return {
         "ids": segment.ids,

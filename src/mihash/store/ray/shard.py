@@ -33,7 +33,7 @@ from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
 from ..sqlite.versions import drop_mappings, propose
 from .routing import rows_of
-from .shard_editions import Moments
+from .shard_editions import RecentEditions
 
 SUPERSEDED = (
     "Another coordinator has taken over this index: open it again, or, if this folder is a copy, delete it."
@@ -85,7 +85,7 @@ class Shard:
         self._abandoned: set[str] = set()
         self._purges = 0
         self._untidy = 0
-        self._moments = Moments(self.applied, self.table.edition)
+        self._moments = RecentEditions(self.applied, self.table.edition)
 
     @property
     def applied(self) -> int:

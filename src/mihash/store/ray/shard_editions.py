@@ -10,7 +10,7 @@ _KEPT_S = 3.0
 _KEPT_BYTES = 64 << 20
 
 
-class Moments:
+class RecentEditions:
     """The editions after recent entries.
 
     The coordinator says which entry is the oldest that it may still ask for. Readers in other processes do not,

@@ -24,17 +24,14 @@ from ...errors import (
     StoreError,
     StoreLocked,
     TooLarge,
-    UnsupportedVersion,
 )
 from ...state import make_folder, sync_folder
 from .deadline import LATE, stopped_when_late
 from .file_reads import FileReads
-from .schema import check_schema, check_structure, complete, create_schema, has_settings
+from .schema import FORMAT, check_schema, check_structure, complete, create_schema, read_format
 from .settings import write_settings
 from .writer_lock import LOCK, WriterLock
 
-FORMAT = 2
-_READ = (1, 2)
 DATABASE = "index.db"
 PAGE_BYTES = 16_384
 _WAL_BYTES = 64 << 20
@@ -326,7 +323,7 @@ class Database:
     def _check_format(self) -> int:
         """Return the number of the file's format, or raise where it cannot be read."""
         try:
-            found = self._format()
+            found = read_format(self._reader().connection, self.path)
         except sqlite3.OperationalError as error:
             wal = self.path.with_name(f"{DATABASE}-wal")
             if not self.read_only or wal.exists() or _code(error) not in _UNWRITABLE:
@@ -334,24 +331,11 @@ class Database:
             self._stamp = _stamp(self.path)  # no log is left, and none can be made: read it in place
             self.file.refuse()  # the file may be replaced
             self._local = threading.local()
-            found = self._format()
-        if found is None:
-            raise CorruptStore(f"{self.path} is not an index of mihash: it has no format number.")
-        if found not in _READ:
-            raise UnsupportedVersion(
-                f"{self.folder} has format {found}, this mihash reads the formats up to {FORMAT}. Upgrade mihash."
-            )
+            found = read_format(self._reader().connection, self.path)
         with self.read() as connection:
             check_schema(connection, self.path)
             check_structure(connection)
-        return int(found)
-
-    def _format(self) -> Any:
-        connection = self._reader().connection
-        if not has_settings(connection):
-            check_schema(connection, self.path)
-        row = connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
-        return None if row is None else row[0]
+        return found
 
     def _check_length(self) -> None:
         """Raise where the file is shorter than its header says and no log holds the rest.

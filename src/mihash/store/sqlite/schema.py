@@ -1,4 +1,4 @@
-"""The tables of an index in SQLite, and the check that a file holds these and nothing else.
+"""The tables of an index in SQLite, the number of their format, and the check that a file holds nothing else.
 
 A file from elsewhere may hold triggers, views or other expressions that SQLite would run. So before anything else
 is read, what `sqlite_master` says is compared, word for word, with the statements here.
@@ -9,8 +9,11 @@ from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 
-from ...errors import CorruptStore
+from ...errors import CorruptStore, UnsupportedVersion
 from .checksums import SEALED, seal_rows
+
+FORMAT = 2
+_READ = (1, 2)  # formats that this version reads; an older mihash refuses a newer one
 
 _BASE = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
@@ -93,10 +96,18 @@ def complete(connection: sqlite3.Connection) -> None:
             seal_rows(connection, relation, numbers)
 
 
-def has_settings(connection: sqlite3.Connection) -> bool:
-    """Tell whether the file has the table that says its format, as mihash makes it."""
-    row: Entry | None = connection.execute(f"{_MASTER} WHERE name = 'setting'").fetchone()
-    return row == _known()["setting"]
+def read_format(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the number of a file's format; raise where it has none, or one of a newer mihash."""
+    if connection.execute(f"{_MASTER} WHERE name = 'setting'").fetchone() != _known()["setting"]:
+        check_schema(connection, path)
+    row = connection.execute("SELECT value FROM setting WHERE name = 'format'").fetchone()
+    if row is None or row[0] is None:
+        raise CorruptStore(f"{path} is not an index of mihash: it has no format number.")
+    if row[0] not in _READ:
+        raise UnsupportedVersion(
+            f"{path.parent} has format {row[0]}, this mihash reads the formats up to {FORMAT}. Upgrade mihash."
+        )
+    return int(row[0])
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:

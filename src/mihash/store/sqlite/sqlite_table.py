@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
-from ..change import Rows
+from ..change import NumberedRows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..filters import Condition
 from ..generations import GenerationWatch, Moved, RowsElsewhere
@@ -159,7 +159,7 @@ class SQLiteTable(Table):
         with self.database.read() as connection:
             return top_key(connection)
 
-    def _store(self, connection: sqlite3.Connection, rows: Rows) -> Callable[[], None]:
+    def _store(self, connection: sqlite3.Connection, rows: NumberedRows) -> Callable[[], None]:
         segment, edition, removed = rows.segment, self._edition, rows.removed
         n_tombstones, n_described = self._count("tombstones"), self._count("described")
         replaced = removed[: len(removed) - len(rows.expired)]

@@ -10,8 +10,8 @@ import typer
 
 from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
 from .output import duration, json_line, note, size, table
-from .play import RunbookOptions, play_runbook
 from .program import command
+from .runbook_command import RunbookOptions, play_runbook
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,7 +212,7 @@ def plan(
     rehashes differs.
     """
     from ..errors import InvalidInput
-    from ..index.first_rows import default_bits, default_learner
+    from ..index.default_options import default_bits, default_learner
     from ..index.options import N_BITS
     from ..io.readers import Columns
     from ..online import MomentHash
@@ -295,6 +295,7 @@ def _read_sample(
     import numpy as np
 
     from ..errors import InvalidInput
+    from ..io.readers.values import class_numbers
     from ..sizing.calibration import n_learned
 
     source, chunks = open_vectors(sample, columns, file_format), []
@@ -304,7 +305,7 @@ def _read_sample(
             break
     if not chunks:
         raise InvalidInput(f"{source.name} has no rows; give a file with vectors.")
-    found = [rows.y for rows in chunks if rows.y is not None]
+    found = [class_numbers(rows.y) for rows in chunks if rows.y is not None]
     return np.concatenate([rows.X for rows in chunks]), np.concatenate(found) if found else False
 
 

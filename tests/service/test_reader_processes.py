@@ -10,7 +10,7 @@ from mihash.errors import InvalidInput, ReadOnly, StoreError
 from mihash.service import Running, serve_readers
 from mihash.service.client import Client
 from mihash.service.metrics import Metrics
-from mihash.service.processes import Worker
+from mihash.service.reader_processes import Worker
 from over_http import OPTIONS, Caller, rows
 
 CHANGES = [

@@ -1,0 +1,276 @@
+"""The versions of an index: what it has decided, and how a new version is requested, paused or undone."""
+
+from __future__ import annotations
+
+from .. import validation
+from ..errors import InvalidInput, NotReady
+from ..loop.decisions import Check
+from ..loop.distances import Distances
+from ..loop.hindsight import Hindsight, in_hindsight
+from ..mapping import HashMapping
+from ..store.sqlite.settings import write_settings
+from ..store.sqlite.versions import Version, propose_newest
+from ..trigger import Decision, PriceUpdate
+from .background_rehash import measured_price
+from .index_state import IndexState
+
+
+class IndexVersions(IndexState):
+    """The part of an index that learns on request, decides, and has versions built."""
+
+    @property
+    def snapshot(self) -> HashMapping:
+        """The mapping that stored codes and queries are encoded with."""
+        mapping = self._table.mapping
+        if mapping is None:
+            raise NotReady("The dimension is not known yet: add vectors first.")
+        return mapping
+
+    @property
+    def current(self) -> HashMapping:
+        """The mapping after every example so far."""
+        with self._writing:
+            loop = self._ready()
+            if loop.accepted is None:
+                raise NotReady("The dimension is not known yet: add vectors first.")
+            return loop.current
+
+    @property
+    def seen(self) -> int | None:
+        """How many examples were learned from; None where this process has not learned.
+
+        For a process that only reads, how many there were at the newest stored decision.
+        """
+        if not self.read_only:
+            return self._history.seen
+        newest = self._history.checks(limit=1)
+        return newest[-1].seen if newest else 0
+
+    def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
+        """Return the stored decisions, each with the status of its version.
+
+        After a crash, `catch_up` or the next change makes the decisions since the last accepted mapping again.
+
+        Parameters
+        ----------
+        after
+            Only those that follow this number.
+        limit
+            At most so many: the first after ``after``, without one the newest.
+        """
+        if after is not None:
+            after = validation.integer("after", after, minimum=-1, maximum=2**62)
+        if limit is not None:
+            limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
+        self._write_decisions()
+        return self._history.checks(after, limit)
+
+    def versions(self) -> list[Version]:
+        """Return the versions that have answered queries, in order, and what each took to make."""
+        return self._table.versions()
+
+    def hindsight(self, price: float | None = None) -> Hindsight | None:
+        """Compare the rehashes so far with the best times for them, now that the stream is known.
+
+        None where no check has measured anything yet.
+
+        Parameters
+        ----------
+        price
+            What a rehash costs, in perfectly answered queries; by default that of the trigger, or 20.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> data = mihash.datasets.digits()
+        >>> with mihash.open(folder.name, n_bits=32) as index:
+        ...     keys = index.add(data.X, data.y)
+        ...     found = index.hindsight()
+        >>> found.checks, found.best_cost <= found.cost, found.sentence
+        (16, True, 'the trigger cost ... % more than the best schedule.')
+        >>> folder.cleanup()
+        """
+        self._write_decisions()
+        rule, checks = self._options.trigger, self._history.checks()
+        if price is None:
+            price = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
+            price = next((each.current for each in reversed(checks) if each.kind == "price"), price)
+        return in_hindsight(checks, validation.number("price", price, minimum=0))
+
+    def distances(self, version: int | None = None) -> Distances:
+        """Return the distances to neighbours and to others on the reservoir of now, under a version's mapping.
+
+        Without ``version``, under the current mapping. It needs the learner, so a reader cannot do it.
+        """
+        number = None if version is None else validation.integer("version", version, minimum=0, maximum=2**62)
+        with self._writing:
+            loop = self._ready()
+            mapping = self.current if number is None else self._table.mapping_of(number)
+            sampled = loop.sampled()
+        return sampled(mapping)._replace(version=number)
+
+    def catch_up(self, n: int | None = None) -> int:
+        """Learn from rows that are stored and not learned from yet, the oldest first; return how many are left.
+
+        These are the rows that `add` left for later, and after a crash those since the last checkpoint. An index
+        that is closed before learns from them at the next change after it is opened.
+
+        Parameters
+        ----------
+        n
+            From how many; by default from all.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> X = np.random.default_rng(0).standard_normal((1000, 16))
+        >>> with mihash.open(folder.name, n_bits=32) as index:
+        ...     keys = index.add(X, at_once=400)
+        ...     print(len(index), index.seen, index.catch_up(400), index.catch_up(), index.seen)
+        1000 400 200 0 1000
+        >>> folder.cleanup()
+        """
+        n = None if n is None else validation.integer("n", n, minimum=0)
+        with self._writing:
+            self._ready()
+            with self._history.consistent():
+                self._learn(n)
+            self._write_decisions()
+            return self._history.behind
+
+    def rehash(self) -> None:
+        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background."""
+        with self._writing:
+            loop = self._ready()
+            if loop.accepted is None:
+                raise NotReady("There is nothing to rehash: add vectors first.")
+            with self._table.database.lock, self._history.consistent(), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    self._history.request()
+                    write_settings(connection, paused=0)
+                self._resumed()
+                self._builder.notice()
+
+    def set_price(self, price: float | None = None) -> float:
+        """Say what a rehash costs, in perfectly answered queries, where the trigger is a `PriceUpdate`.
+
+        The price is an event in the history, so that a replay never measures anything.
+
+        Parameters
+        ----------
+        price
+            In queries; None measures it: how many queries are answered in the time that the last rehash took.
+
+        Returns
+        -------
+        float
+            The price.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, trigger=mihash.PriceUpdate(20)) as index:
+        ...     print(index.set_price(50.0), index.history()[-1].reason)
+        50.0 set to 50 queries, from 20
+        >>> folder.cleanup()
+        """
+        with self._writing:
+            trigger = self._ready().branches[0].trigger
+            if not isinstance(trigger, PriceUpdate):
+                raise InvalidInput("Only a PriceUpdate has a price; this index was created with another trigger.")
+            if price is None:
+                price, reason = measured_price(self._table)
+            else:
+                price = validation.number("price", price, minimum=0)
+                reason = f"set to {price:g} queries, from {trigger.price:g}"
+            with self._history.consistent(InvalidInput, NotReady), self._table.loaded_again():
+                self._history.set_price(price, reason)
+            return price
+
+    def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
+        """Give an index that was created with a mapping as its learner another mapping.
+
+        The trigger compares both on the sample of the loop. Where it says yes, codes are made in the background;
+        where it says no, the table stays, and later checks compare it again.
+
+        Parameters
+        ----------
+        mapping
+            Of the same length and the same number of features.
+        force
+            Whether to accept it without a comparison.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> data, folder = mihash.datasets.digits(), tempfile.TemporaryDirectory()
+        >>> first, better = (mihash.batch.MIHash(16, epochs=n).fit(data.X[:500], data.y[:500]) for n in (1, 20))
+        >>> with mihash.open(folder.name, learner=first) as index:
+        ...     keys = index.add(data.X, data.y)
+        ...     decisions = index.offer(better), index.offer(first)
+        >>> [decision.update for decision in decisions]
+        [True, False]
+        >>> folder.cleanup()
+        """
+        with self._writing:
+            self._ready()
+            table, consistent = self._table, self._history.consistent(InvalidInput, NotReady)
+            with table.database.lock, consistent, table.loaded_again():
+                with table.database.write() as connection:
+                    check = self._history.offer(connection, mapping, bool(force))
+                if check.accepted:
+                    self._builder.notice()
+            return check.decision
+
+    def pause(self) -> None:
+        """Build no new version until `resume`; learning and decisions go on. A reopened index stays paused."""
+        with self._writing:
+            self._ready()
+            with self._table.loaded_again():
+                self._table.store_settings(paused=1)
+                self._builder.pause()
+
+    def resume(self) -> None:
+        """Build the newest accepted version, unless it answers already, and go on building.
+
+        Where learning has stopped (``stats().learning_error``), it begins anew with the rows to come; the
+        published mapping answers until a better one is learned.
+        """
+        with self._writing:
+            stopped = self._ready().failure is not None
+            with self._history.consistent(), self._table.loaded_again():
+                with self._table.database.write() as connection:
+                    if stopped:
+                        self._history.restart(connection)
+                    write_settings(connection, paused=0)
+                    propose_newest(connection, self._table.setting("published"))
+                self._resumed()
+            if self._table.waiting() is not None:
+                self._builder.notice()
+
+    def rollback(self, version: int) -> None:
+        """Answer with an earlier version from now on, and build no other until `resume` or `rehash`."""
+        number = validation.integer("version", version, minimum=0)
+        self._table.mapping_of(number)
+        self.pause()
+        with self._builder.building:
+            if self.version != number:
+                self._table.build(number)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until no version is being built; return False where the timeout came first."""
+        return self._builder.wait(timeout)
+
+    def _external_mapping(self) -> HashMapping | None:
+        """Return the mapping that an index without a learner of its own has now; None before it has one."""
+        return self._table.mapping if self.read_only or self.version is not None else self._ready().learner.mapping
+
+    def _resumed(self) -> None:
+        """Go on building, after that was committed."""
+        self._table.settled(paused=0)
+        self._builder.resume()
