@@ -167,10 +167,10 @@ def upsert(
     headless: NoHeader = False,
     ray: Ray = None,
 ) -> None:
-    """Store files of vectors under their keys, in place of the items that have these keys.
+    """Store files of vectors under their keys; items with these keys are replaced.
 
     The command checks all files before it stores the first row. A key may occur once. Without --metadata, stored
-    items keep theirs. Nothing is remembered of the files: the same command stores every row once more.
+    items keep theirs. The position in the files is not stored: the same command stores every row again.
 
     Files and columns are those of mihash add.
     """

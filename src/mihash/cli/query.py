@@ -198,8 +198,8 @@ def get(
 ) -> None:
     """Show stored items: vector, label and metadata.
 
-    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
-    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
+    is always a string. Put -- before a key that begins with a dash.
     """
     with open_index(path, True, ray) as index:
         items = index.get(find_keys(index, _wanted(keys, keys_from)))
@@ -226,8 +226,8 @@ def delete(
 ) -> None:
     """Delete items by key, all of them or none if a key is unknown; or with --where all that match.
 
-    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
-    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
+    is always a string. Put -- before a key that begins with a dash.
     """
     from ..errors import InvalidInput
 

@@ -252,7 +252,7 @@ class IndexControl:
             return check.decision
 
     def pause(self) -> None:
-        """Build no new version until `resume`; learning and decisions go on. A reopened index stays paused."""
+        """Build no new version until `resume`; learning and decisions continue. A reopened index stays paused."""
         with self._writing:
             self._ready()
             with self._table.loaded_again():
@@ -260,10 +260,10 @@ class IndexControl:
                 self._builder.pause()
 
     def resume(self) -> None:
-        """Build the newest accepted version, unless it answers already, and go on building.
+        """Build the newest accepted version, unless it answers already, and continue building.
 
-        Where learning has stopped (``stats().learning_error``), it begins anew with the rows to come; the
-        published mapping answers until a better one is learned.
+        If learning has stopped (``stats().learning_error``), it restarts with the next rows; the published mapping
+        answers until a better one is learned.
         """
         with self._writing:
             stopped = self._ready().failure is not None

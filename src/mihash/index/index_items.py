@@ -157,7 +157,7 @@ class IndexItems(IndexControl):
     def keys(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
     ) -> list[Key]:
-        """Return the keys of stored items in the order of their age, the oldest first.
+        """Return the keys of stored items, oldest first.
 
         An item whose vector was replaced counts as new.
 
@@ -169,7 +169,7 @@ class IndexItems(IndexControl):
             Only items that are younger than the item of this key: with ``limit``, the next page. If it was deleted
             meanwhile, `UnknownName` is raised.
         limit
-            At most so many.
+            Return at most this many keys.
         """
         condition = None if where is None else compile_filter(where)
         most = None if limit is None else validation.integer("limit", limit, minimum=0, maximum=2**62)

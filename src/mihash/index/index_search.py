@@ -65,8 +65,8 @@ class IndexSearch(IndexControl):
             Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). Where nothing
             is found and no item has a field of that name, this warns (`UnknownField`).
         radius
-            In place of the k nearest, all items at most so many bits away, by Hamming distance: lists with one
-            array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
+            Return all items within this Hamming distance instead of the k nearest: lists with one array for each
+            query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
         rescore
             How many of the nearest codes to rank again by the distance of their vectors; 0 for none. By default as
             many as reach ``recall``, and at most a fiftieth of the items or 2,000 (docs/search.md).

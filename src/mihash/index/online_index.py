@@ -262,9 +262,9 @@ class OnlineIndex(IndexItems, IndexSearch):
         Parameters
         ----------
         after
-            Only those that follow this number.
+            Only decisions after this number.
         limit
-            At most so many: the first after ``after``, without one the newest.
+            At most this many: the first ones after ``after``, or without it the newest.
         """
         if after is not None:
             after = validation.integer("after", after, minimum=-1, maximum=2**62)

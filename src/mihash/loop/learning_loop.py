@@ -61,13 +61,13 @@ class Loop:
     triggers
         When a mapping is accepted. None for a trigger means: only on request.
     drift
-        What looks for changes of the stream; None for nothing. At an alarm the reservoir and the learner follow.
+        The drift watch, or None. At an alarm the reservoir and the learner follow the new stream.
     metric
-        ``"euclidean"`` or ``"cosine"``: features are centred and scaled, by the first 256 examples; until there
-        are so many, they wait. None: features are used as they are.
+        ``"euclidean"`` or ``"cosine"``: features are centred and scaled by the first 256 examples; until then,
+        rows wait. None: features are not changed.
     raises
-        Whether an error of the learner is raised. Otherwise it stops the learning, and nothing else: ``failure``
-        says why, the accepted mapping stays, and `succeed` starts a new learner.
+        Whether an error of the learner is raised. Otherwise only learning stops: ``failure`` says why, the
+        accepted mapping stays, and `succeed` starts a new learner.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class Loop:
         return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
 
     def set_price(self, price: float, reason: str, notify: Notify = _ignore) -> Check:
-        """Let a rehash cost so many queries from now on, where the first trigger has a price."""
+        """Set the price of a rehash, in queries; raise if the first trigger has no price."""
         trigger = self.branches[0].trigger
         if not isinstance(trigger, PriceUpdate):
             raise NotReady("The trigger has no price: use PriceUpdate.")
@@ -397,7 +397,7 @@ class Loop:
         return lambda mapping: reservoir_distances(reservoir, mapping, normalization)
 
     def succeed(self, stopped: Loop) -> None:
-        """Replace a loop that has stopped: keep its accepted mapping, and learn anew from the rows to come."""
+        """Replace a loop that has stopped: keep its accepted mapping, and restart learning with the next rows."""
         if stopped.accepted is not None:
             self.learner.start(stopped.accepted.n_features)
         self.branches, self.normalization = stopped.branches, stopped.normalization

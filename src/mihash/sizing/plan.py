@@ -83,7 +83,7 @@ def plan(
     cores: int = 1,
     disk_bytes_per_s: float | None = None,
 ) -> Plan:
-    """Return what an index of so many rows costs, by the model of docs/scale.md.
+    """Return what an index of ``rows`` rows costs, by the model of docs/scale.md.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ class Edition:
         return self.appended(ids, np.concatenate([codes, factors_of(self.mapping.margins(X), X.shape[1])], axis=1))
 
     def without(self, ids: Sequence[int] | NDArray[np.int64], n_tombstones: int | None = None) -> "Edition":
-        """Return the edition with some rows marked as deleted, after so many deletions in all."""
+        """Return the edition with some rows marked as deleted; ``n_tombstones`` counts all deletions."""
         rows = self.places(np.asarray(ids, dtype=np.int64))
         dead = self.dead_.copy()
         dead[rows] = True

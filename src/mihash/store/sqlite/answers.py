@@ -75,7 +75,7 @@ class Answers:
         return found
 
     def _parts(self, edition: Edition, question: Question) -> list[Question]:
-        """Return the question in parts, where each query reaches so many codes that memory counts."""
+        """Return the question in parts, if each query ranks so large a share of the codes that memory matters."""
         if self._metric != PRODUCT and question.n_ranked is None:
             return [question]
         n_ranked = edition.n if self._metric == PRODUCT else question.n_ranked

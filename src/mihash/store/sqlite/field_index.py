@@ -19,7 +19,7 @@ from ..metadata import to_json
 from .checksums import value_check
 
 FEWEST_ITEMS = 20_000
-"""Below so many items a filter reads the metadata: that takes a few milliseconds."""
+"""With fewer items a filter reads the metadata, which takes a few milliseconds."""
 
 _MOST_FIELDS = 16  # each is written with every item
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}

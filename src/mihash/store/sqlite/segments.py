@@ -5,7 +5,7 @@ ids are stored with it. Every row has a checksum of its own, so one can be read 
 
 A segment fills one page where four rows or more go into it: then SQLite finds a row in the page, and copies
 nothing but the row. Wider rows are in blobs of about 48 KiB. A scan reads and checks thousands of rows at a time.
-Files of format 1 have segments of up to 4,096 rows, of which single rows are read slowly; `compact` cuts them up.
+Files of format 1 have segments of up to 4,096 rows, which makes reading single rows slow; `compact` splits them.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ LabelKind = tuple[str, int]
 
 
 def rows_at_most(row_bytes: int) -> int:
-    """Return how many rows of so many bytes a segment holds: what fills a page, or of wide rows about 48 KiB.
+    """Return how many rows of ``row_bytes`` a segment holds: as many as fill a page, or 48 KiB of wide rows.
 
     Examples
     --------
@@ -345,7 +345,7 @@ def _firsts(connection: sqlite3.Connection) -> list[int]:
 
 
 def _insert(connection: sqlite3.Connection, segment: Segment, size: int) -> None:
-    """Store rows, so many in a segment."""
+    """Store rows, ``size`` in a segment."""
     if len(segment):
         connection.executemany(_INSERT, _records(segment, size))
 
