@@ -86,7 +86,7 @@ class ServiceError(MIHashError):
     code
         The code of its answer (docs/service.md), ``"unreachable"`` where there was none.
     status
-        The HTTP status of its answer, 0 where there was none.
+        The HTTP status of its answer, 0 if there was none.
     """
 
     def __init__(self, message: str, code: str = "unreachable", status: int = 0) -> None:

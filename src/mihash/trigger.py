@@ -36,11 +36,11 @@ class Decision:
     update
         Whether to recompute the hash table with the current mapping.
     gain
-        Q_R(current) - Q_R(snapshot), in bits or as a share of recall; NaN where the rule did not measure it.
+        Q_R(current) - Q_R(snapshot), in bits or as a share of recall; NaN if the rule did not measure it.
     reason
         One sentence for a person.
     current, snapshot
-        The two qualities; NaN where they were not measured.
+        The two qualities; NaN if they were not measured.
     """
 
     update: bool
@@ -365,5 +365,5 @@ def _early() -> Decision:
 
 
 def _share(difference: float, usual: float) -> float:
-    """Return a difference of information in units of perfect queries; 0 where no query gives any."""
+    """Return a difference of information in units of perfect queries; 0 if no query gives any."""
     return difference / usual if usual > 1e-9 else 0.0

@@ -225,7 +225,7 @@ def _summary(added: "Added") -> str:
 
 def _interrupted(n_added: int, names: list[str | None], again: bool) -> typer.Exit:
     how = "Run it without --again" if again else "Run the same command"
-    resume = f"{how} to go on from there."
+    resume = f"{how} to continue from there."
     if None in names:
         resume = "The standard input cannot be resumed: it was added without --source NAME."
     note(f"Stopped: this run added {counted(n_added, 'row')}. {resume}")

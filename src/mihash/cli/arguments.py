@@ -73,7 +73,7 @@ Keys = Annotated[
 ]
 KeysFrom = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Take keys from a file, one in each line; - for the standard input."),
+    typer.Option(metavar="FILE", help="Read keys from a file, one per line; - for the standard input."),
 ]
 
 Ray = Annotated[

@@ -337,7 +337,7 @@ class IndexControl:
             self._table.compacted(fresh, vacuum)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no version is being built; return False where the timeout came first."""
+        """Wait until no version is being built; return False if the timeout came first."""
         return self._builder.wait(timeout)
 
     def rollback(self, version: int) -> None:
@@ -393,8 +393,8 @@ class IndexControl:
             return None, {}
         if begun and kind is None:
             raise InvalidInput(
-                "This index began without labels: neighbours are those that are near. Leave labels out, or make "
-                "an index whose first rows have labels."
+                "The first rows of this index had no labels, so items with near vectors are neighbours. Leave "
+                "labels out, or make an index whose first rows have labels."
             )
         names = self._class_names()
         known = len(names.names)

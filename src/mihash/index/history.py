@@ -253,7 +253,7 @@ class History:
         return found
 
     def verify(self) -> int:
-        """Return how many checkpoints there are, or raise where one is damaged."""
+        """Return how many checkpoints there are, or raise if one is damaged."""
         with self._table.database.read() as connection:
             states = connection.execute("SELECT through, state FROM checkpoint").fetchall()
             for through, state in states:

@@ -68,7 +68,7 @@ class IndexItems(IndexControl):
         *,
         at_once: int | None = None,
     ) -> list[Key]:
-        """Store vectors under keys, in place of what these keys have; learn from them, and return the keys.
+        """Store vectors under keys, replace items that have these keys, learn, and return the keys.
 
         A replaced item counts as new: it is the youngest, and is learned from once more. Without ``metadata`` a
         stored key keeps its own. A key that is given twice raises `DuplicateKey`, and nothing is stored.

@@ -206,7 +206,7 @@ class OnlineIndex(IndexItems, IndexSearch):
 
     @property
     def seen(self) -> int | None:
-        """How many examples were learned from; None where this process has not learned.
+        """How many examples were learned from; None if this process has not learned.
 
         For a process that only reads, how many there were at the newest stored decision.
         """
@@ -276,7 +276,7 @@ class OnlineIndex(IndexItems, IndexSearch):
     def hindsight(self, price: float | None = None) -> Hindsight | None:
         """Compare the rehashes so far with the best times for them, now that the stream is known.
 
-        None where no check has measured anything yet.
+        None if no check has measured anything yet.
 
         Parameters
         ----------
@@ -333,7 +333,7 @@ class OnlineIndex(IndexItems, IndexSearch):
             reclaim(self)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
+        """Write a copy of the index to a new folder while it stays in use; the copy is an index of its own."""
         self._history.flush()
         self._table.backup(Path(path))
 
@@ -363,7 +363,7 @@ class OnlineIndex(IndexItems, IndexSearch):
     ) -> Migration:
         """Begin to replace the vectors by those of another embedding model, while the old ones answer.
 
-        Where that has begun, it goes on. Fill it with `Migration.add`, then call `Migration.cut_over`.
+        If a migration is in progress, it continues. Fill it with `Migration.add`, then call `Migration.cut_over`.
 
         Parameters
         ----------
@@ -381,12 +381,12 @@ class OnlineIndex(IndexItems, IndexSearch):
             given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | options
             if under_way is not None:
                 if any(value is not None for value in given.values()):
-                    raise InvalidInput("A migration has begun with its options. Leave these out, or `cancel` it.")
+                    raise InvalidInput("A migration with other options has begun: leave them out, or `cancel` it.")
                 return under_way
             own = self._options
             if learner is None and own.learner == ExternalMapping.name:
                 raise InvalidInput(
-                    "This index has a mapping that was learned elsewhere: give a new one as `learner`."
+                    "This index has a mapping that was learned elsewhere: pass the new mapping as `learner`."
                 )
             nothing = (n_bits, learner, trigger) == (None, None, None)
             is_open = nothing and bool(self._table.setting("choose_learner"))  # the new rows choose again
@@ -410,7 +410,7 @@ class OnlineIndex(IndexItems, IndexSearch):
         """The migration that is under way, or has cut over and is not finished; None without one."""
         with self._writing:
             if self.read_only:
-                raise ReadOnly("A process that only reads cannot look into a migration: use the one that writes.")
+                raise ReadOnly("A read-only process cannot read a migration: use the process that writes.")
             if self._beside is None and is_filling(self):
                 self._close_retired()
                 self._beside = type(self).open(next_folder(self))

@@ -74,7 +74,7 @@ def encode_file(
     mapping: HashMapping,
     columns: Columns | None = None,
 ) -> int | None:
-    """Encode one Parquet file; return how many rows it has, or None where that was done before.
+    """Encode one Parquet file; return how many rows it has, or None if that was done before.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _dealt(listed: dict[str, list[_File]]) -> list[tuple[str, str]]:
 
 
 def _files(folder: str) -> list[_File]:
-    """Return the Parquet files of a folder and of those in it, none where there is no such folder."""
+    """Return the Parquet files of a folder and of those in it, none if there is no such folder."""
     base = Path(folder)
     found = sorted(each for each in base.rglob("*") if each.suffix.lower() in _SUFFIXES and each.is_file())
     return [_described(each, each.relative_to(base).as_posix()) for each in found if not each.name.startswith(".")]

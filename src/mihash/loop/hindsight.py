@@ -93,7 +93,7 @@ class Hindsight(Record):
     best_at
         After how many examples the best schedule rehashes.
     ratio
-        ``cost / best_cost``; None where that is 0.
+        ``cost / best_cost``; None if that is 0.
     """
 
     checks: int
@@ -115,7 +115,7 @@ class Hindsight(Record):
 
 
 def in_hindsight(checks: Iterable[Check], price: float) -> Hindsight | None:
-    """Compare the checks of a history with the best schedule; None where none of them measured anything.
+    """Compare the checks of a history with the best schedule; None if none of them measured anything.
 
     A history has the quality of the current mapping and of the table at each check, and no others. What a table
     made at one check would miss at a later one is taken as the difference of what the table that was there missed

@@ -162,7 +162,7 @@ class Loop:
 
     @property
     def labels(self) -> Labels:
-        """Labels of earlier rows, which say what kind all are; None where there are none."""
+        """Labels of earlier rows, which say what kind all are; None if there are none."""
         return self.reservoir.y if len(self.reservoir) or self.queue.first is None else self.queue.first.labels
 
     def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
@@ -325,7 +325,7 @@ class Loop:
         """Ask a trigger about a mapping, forced or offered."""
         branch, begin = self.branches[position], time.thread_time()
         if branch.trigger is None or branch.accepted is None:
-            raise NotReady("There is no trigger to ask, or no first mapping to compare with.")
+            raise NotReady("There is no trigger, or no accepted mapping to compare with.")
         decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, **how)
         branch.deciding_s += time.thread_time() - begin
         return decision

@@ -107,7 +107,7 @@ class MomentHash(OnlineLearner):
     Attributes
     ----------
     past
-        Where the examples of the past are, for ``replay``; None where the learner keeps them itself.
+        Where the examples of the past are, for ``replay``; None if the learner keeps them itself.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def _add(service: Service, index: OnlineIndex, vectors: NDArray[np.float32], mor
     openapi_extra=body_of(UpsertBody, binary=False),
 )
 async def upsert(request: Request) -> Response:
-    """Store vectors under keys, in place of what these keys have, and learn from them.
+    """Store vectors under keys, replace items that have these keys, and learn from the vectors.
 
     A request is stored as a whole, or not at all. A replaced item counts as new: it is listed last.
     """

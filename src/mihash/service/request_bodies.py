@@ -111,7 +111,7 @@ class BodyReceiver:
 
 
 def vectors_of(rows: list[list[float]]) -> NDArray[np.float32]:
-    """Return the vectors of a JSON body; raise where they have several widths.
+    """Return the vectors of a JSON body; raise if they have several widths.
 
     Examples
     --------

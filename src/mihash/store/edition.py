@@ -117,12 +117,12 @@ class Edition:
 
     @cached_property
     def live(self) -> Bitmap | None:
-        """Which rows were not deleted, as a bitmap; None where none was."""
+        """Which rows were not deleted, as a bitmap; None if none was."""
         return as_bitmap(~self.dead) if self.n_dead else None
 
     @property
     def last(self) -> int:
-        """The last sequence number, -1 where there are no rows."""
+        """The last sequence number, -1 if there are no rows."""
         return int(self.ids_[self.n - 1]) if self.n else -1
 
     @property

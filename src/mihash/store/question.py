@@ -29,7 +29,7 @@ class Nearest(NamedTuple):
     found
         Ids and distances for each query, nearest first.
     keys
-        The keys of these ids; None where the ids are the keys, or keys were not asked for.
+        The keys of these ids; None if the ids are the keys, or keys were not asked for.
     version
         The version of the hash table that answered, -1 before the first.
     missing
@@ -46,7 +46,7 @@ class Nearest(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The nearest codes to each query, with the sums of margins that rank them, or None where nothing does.
+    """The nearest codes to each query, with the sums of margins that rank them, or None if nothing does.
 
     ``most`` is how many codes were asked for; None for all within a radius.
     """

@@ -63,7 +63,7 @@ _Name = tuple[int, float, bool]
 
 
 class Choice(NamedTuple):
-    """How many candidates are looked up, and the recall that was measured with them; None where it was not.
+    """How many candidates are looked up, and the recall that was measured with them; None if it was not.
 
     ``n_ranked`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
     """

@@ -80,7 +80,7 @@ class Window:
         return np.array([self.time_of(text, required=True) for text in texts], dtype=np.float64)
 
     def time_of(self, text: str | None, required: bool = False) -> float:
-        """Return the time in metadata, in seconds since 1970; NaN where there is none."""
+        """Return the time in metadata, in seconds since 1970; NaN if there is none."""
         value = (json.loads(text) if text else {}).get(self.field)
         found = _as_seconds(value)
         if required and math.isnan(found):

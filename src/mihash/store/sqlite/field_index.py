@@ -197,7 +197,7 @@ def _array(rows: sqlite3.Cursor) -> NDArray[np.int64]:
 
 
 def _after(begin: str) -> list[str]:
-    """Return a string above all that begin with one; none where there is no such string."""
+    """Return a string above all that begin with one; none if there is no such string."""
     text = begin.rstrip("\U0010ffff")
     if not text:
         return []

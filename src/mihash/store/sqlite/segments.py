@@ -69,7 +69,7 @@ class Segment:
     vectors
         The vectors (n, d) in the type they are stored in.
     labels
-        Class labels (n,), a 0/1 matrix, or None where there are none.
+        Class labels (n,), a 0/1 matrix, or None if there are none.
     """
 
     ids: NDArray[np.int64]
@@ -108,7 +108,7 @@ class Segments:
         self._single = SingleRows(database, self._dtype)
 
     def cast(self, X: NDArray[np.float32]) -> NDArray[Any]:
-        """Return vectors as they are stored, or raise where they do not fit."""
+        """Return vectors as they are stored, or raise if they do not fit."""
         if self._dtype.itemsize == 4:
             return X
         with np.errstate(over="ignore"):
@@ -143,7 +143,7 @@ class Segments:
             yield segment
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
-        """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
+        """Return the vectors of some rows (n, d), reading no more than these; None if one is not there."""
         return self._single.fetch(ids, n_features)
 
     def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
