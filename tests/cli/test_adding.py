@@ -140,7 +140,7 @@ def test_a_stream(mihash, empty):
     assert mihash(*words, "--source", "mine", sent=sent).code == 0
     assert half == 450
     assert items(empty) == 600
-    assert "another file" in mihash(*words, "--source", "mine", sent=sent.partition(b"\n")[2]).err
+    assert "is not the file" in mihash(*words, "--source", "mine", sent=sent.partition(b"\n")[2]).err
     assert "must be csv or jsonl" in mihash("add", empty, "-", sent=sent).err
     assert items(empty) == 600
 

@@ -180,14 +180,14 @@ class IndexControl:
                 self._builder.notice()
 
     def set_price(self, price: float | None = None) -> float:
-        """Say what a rehash costs, in perfectly answered queries, where the trigger is a `PriceUpdate`.
+        """Set the price of a rehash, in perfectly answered queries; the trigger must be a `PriceUpdate`.
 
-        The price is an event in the history, so that a replay never measures anything.
+        The history stores the price, so a replay does not measure it again.
 
         Parameters
         ----------
         price
-            In queries; None measures it: how many queries are answered in the time that the last rehash took.
+            In queries; None measures it: the time of the last rehash divided by the time of a query.
 
         Returns
         -------
@@ -217,10 +217,10 @@ class IndexControl:
             return price
 
     def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
-        """Give an index that was created with a mapping as its learner another mapping.
+        """Offer another mapping to an index that was created with a mapping as its learner.
 
-        The trigger compares both on the sample of the loop. Where it says yes, codes are made in the background;
-        where it says no, the table stays, and later checks compare it again.
+        The trigger compares both on the sample of the loop. If it accepts the new one, the index builds its codes
+        in the background. Otherwise the table stays, and later checks compare the mapping again.
 
         Parameters
         ----------

@@ -19,12 +19,12 @@ class Stats(Record):
         Stored items, and deleted rows that are still on the disk until `compact`.
     n_features, n_bits, learner, metric, dtype, labels, theta, interval
         What the index was created with, and what its first rows decided. ``theta`` is None if the trigger has a
-        price, or asks for a share of the quality that the table has.
+        price, or a theta relative to the quality of the table.
     version
         The version that answers queries; None before the first row.
     decisions, updates, alarms
-        How many decisions were made, how many versions of the table were built, and how often the stream was
-        found to have changed.
+        How many decisions were made, how many versions of the table were built, and how many alarms the drift
+        watch has raised.
     rehashing, paused
         Whether a version is being built, and whether building is paused.
     rehash_error, learning_error, write_error
@@ -38,8 +38,8 @@ class Stats(Record):
         Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
         row.
     rescore, recall
-        How many candidates a search for ten items looks up by default, and the share of the true ten that it found
-        on a sample when that was chosen. None before the first such search, and where there are few items.
+        How many candidates a search for ten items reads by default, and the share of the true ten that these find
+        on a sample. None before the first such search, and if there are few items.
     shards
         The state of each shard of an index on Ray; else empty.
     """

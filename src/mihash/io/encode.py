@@ -1,7 +1,7 @@
-"""Codes for folders of Parquet files, under a mapping that is there already: file by file, on one machine or many.
+"""Encodes folders of Parquet files with an existing mapping: file by file, on one machine or several.
 
-Each file becomes one of the same name with its keys and codes. A file is there as a whole or not at all, and says
-what it was made from, so what was interrupted is taken up where it stopped.
+Each file becomes one of the same name with its keys and codes. A file is written as a whole or not at all, and
+names its input, so an interrupted run can continue.
 """
 
 import os

@@ -1,13 +1,13 @@
 """The loop of Fig. 2: a learner moves the mapping, a reservoir samples the stream, a trigger decides.
 
 What is learned and decided is a function of the parameters and of the rows so far. Blocks end at fixed example
-counts (multiples of the learner's block size), wherever the stream was cut into calls: rows that do not fill a
-block wait, and a check in mid-block works on copies that have learned from them. Where a drift watch or a price is
-to look at rows before they are learned, they wait for a whole window: one or more blocks, at least 100 rows.
+counts (multiples of the learner's block size), however the stream is split into calls: rows that do not fill a
+block wait, and a check in mid-block works on copies that have learned from them. If a drift watch or a price
+measures rows before they are learned, they wait for a whole window: one or more blocks, at least 100 rows.
 
-A yes makes the current mapping the accepted one, with which later checks compare the current one. When a hash
-table with its codes is published does not matter here. A replay follows the log: stored checks are read, not made
-again. So an index also continues where it was on another processor, where learning ends in other last bits.
+When a check accepts the current mapping, later checks compare with it, whether or not its codes are published yet.
+A replay reads stored checks instead of making them again. So an index also continues on another kind of processor,
+where learning differs in the last bits.
 """
 
 from __future__ import annotations
@@ -364,7 +364,7 @@ class Loop:
         return check
 
     def follow(self, log: Iterable[Entry]) -> None:
-        """Take over stored checks with the mappings that they accepted, in place of making them again."""
+        """Take over stored checks with the mappings that they accepted, instead of making them again."""
         self._log = DecisionLog(log)
 
     def _end_log(self) -> None:

@@ -95,9 +95,9 @@ class MomentHash(OnlineLearner):
     n_anchors
         How many anchors the kernel map has.
     replay
-        How many steps to take on each block with labels, in place of one, on rows drawn from the whole past
-        instead of the sample. 5 gives better codes at several times the cost. An index draws from its stored
-        rows; elsewhere the learner keeps every example in memory.
+        How many steps to take on each block with labels, instead of one, on rows drawn from the whole past instead
+        of the sample. 5 gives better codes at several times the cost. An index draws from its stored rows;
+        elsewhere the learner keeps every example in memory.
     rank
         How many leading directions of the covariance to keep, in place of d x d numbers; None for all of it up
         to 2048 features, and for 512 beyond.
