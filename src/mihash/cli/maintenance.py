@@ -42,7 +42,7 @@ def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
 def history(
     path: Folder,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show every decision, not only alarms and accepted ones.")
+        bool, typer.Option("--all", help="Show every decision; by default accepted ones, alarms and prices.")
     ] = False,
     last: Annotated[int, typer.Option(min=0, help="How many of the newest to show; 0 for all.")] = 20,
     hindsight: Annotated[
