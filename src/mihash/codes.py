@@ -69,7 +69,7 @@ def hamming(A: ArrayLike, B: ArrayLike) -> NDArray[np.int32]:
     """
     left, right = validation.packed("A", A), validation.packed("B", B)
     if left.shape[1] != right.shape[1]:
-        raise InvalidInput(f"Codes must have one length; got {left.shape[1]} and {right.shape[1]} bytes.")
+        raise InvalidInput(f"Codes must have the same length; got {left.shape[1]} and {right.shape[1]} bytes.")
     distances: NDArray[np.int32] = _hamming(as_words(left), as_words(right))
     return distances
 

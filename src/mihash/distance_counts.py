@@ -32,7 +32,7 @@ class Pairs(NamedTuple):
     codes: Words  # (words, n)
     query_labels: Words  # (n_queries, label words)
     labels: Words  # (label words, n)
-    matrix: NDArray[np.uint8]  # (n_queries, n), or empty where labels decide
+    matrix: NDArray[np.uint8]  # (n_queries, n), or empty if labels decide
     rule: int
 
 

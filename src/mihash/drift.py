@@ -89,7 +89,7 @@ class Alarm:
     Attributes
     ----------
     seen
-        After how many examples that the watch has looked at.
+        How many examples the watch had seen.
     strength
         The sum that rose above the threshold of the watch.
     arrivals, sample
@@ -114,37 +114,36 @@ class Alarm:
 class DriftWatch:
     """Raise an alarm when a stream has changed.
 
-    For each block, before it is learned, z says how it differs from the sample under the same mapping. With labels
-    z = (mean I(D; C) of the block's examples with the sample - mean of the sample's own) / its standard error.
-    Without labels -z is the mean over the bits of the squared t of the block's mean and of its log variance, less
-    2, which is what chance gives. A one-sided CUSUM sums how far z falls below its usual value::
+    For each block, before the learner sees it, z measures how the block differs from the sample under one mapping.
+    With labels z = (mean I(D; C) of the block's examples with the sample - mean of the sample's own) / its
+    standard error. Without labels -z is the mean over the bits of the squared t of the block's mean and of its log
+    variance, less 2, which is what chance gives. A one-sided CUSUM sums how far z falls below its usual value::
 
         S <- max(0, S - (z - usual) - slack),    an alarm where S > threshold.
 
-    The usual value is a moving average, at most 0: the sample flatters, as the mapping was learned from it, and
-    the more the shorter the stream. Slow changes move the usual value along, and raise no alarm. It follows z
-    closely in the quiet time at the start, and without labels in that after an alarm: until the sample is
-    replaced, each block differs from it for the reason that is known. Without labels the slack is multiplied by
-    sqrt(1 - usual), as squares vary more the larger they are.
+    The usual value is a moving average, at most 0: the mapping was learned from the sample, which therefore looks
+    better than new blocks, most of all early in a stream. Slow changes move the usual value along, and raise no
+    alarm. It follows z closely in the quiet time at the start, and without labels in that after an alarm: until
+    the sample is replaced, each block differs from it for the reason that is known. Without labels the slack is
+    multiplied by sqrt(1 - usual), as squares vary more the larger they are.
 
     In a loop (``OnlineHashing(..., drift=DriftWatch())``) an alarm makes the sample and the learner follow: the
-    sample takes new examples as if the stream were as short as the sample, and the learner's `refresh` discounts
-    what it has summed up.
+    reservoir samples as if the stream had just filled it, and the learner's `refresh` discounts its sums.
 
     Parameters
     ----------
     threshold
-        The sum above which there is an alarm. Larger is later, and more often right.
+        The watch raises an alarm when the sum exceeds this. A larger threshold means later and fewer false alarms.
     slack
-        How many standard errors a block may differ before anything is summed.
+        How many standard errors a block may differ without raising the sum.
     quiet
-        How many examples must pass after the start, or after an alarm, before the next one.
+        How many examples must pass after the start, or after an alarm, before the next alarm.
     keep
-        How many examples' weight a learner keeps of the past at an alarm.
+        At an alarm, a learner keeps the weight of this many past examples.
     start
-        In a loop, how many examples the sample must hold before the watch looks, where it can hold so many; a
-        smaller sample must be full. None, for files of earlier versions: every sample must be full, and with
-        labels the usual value follows z slowly from the start.
+        In a loop, the watch starts when the sample has ``start`` examples, or is full if it holds fewer. None, for
+        files of earlier versions: it starts when the sample is full, and with labels the usual value follows z
+        slowly from the start.
 
     Examples
     --------
@@ -185,7 +184,7 @@ class DriftWatch:
         self.start = None if self.start is None else validation.integer("start", self.start, minimum=2)
 
     def ready(self, n_sample: int, size: int) -> bool:
-        """Tell whether a sample that holds so many examples, of at most ``size``, is enough to compare with.
+        """Tell whether a sample with ``n_sample`` of at most ``size`` examples is enough to compare with.
 
         Examples
         --------

@@ -5,12 +5,12 @@
     MIHashError
     ├── InvalidInput (ValueError)        an argument breaks a rule; nothing was changed
     │   └── DuplicateKey                 a key is stored already; nothing was stored
-    ├── NotReady (RuntimeError)          asked too early, or of an object that cannot do it
-    │   └── ReadOnly                     asked of a process that only reads
+    ├── NotReady (RuntimeError)          called too early, or on an object that cannot do it
+    │   └── ReadOnly                     a change, in a process that only reads
     ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
     ├── UnknownName (KeyError)           no learner, data set or option of that name
     ├── Renamed (AttributeError)         a name of an earlier release; the message says the new one
-    ├── ServiceError                     a service did not do what it was asked
+    ├── ServiceError                     a service failed, or could not be reached
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
         ├── DeadlineExceeded             reading took longer than it may
@@ -39,7 +39,7 @@ class NotReady(MIHashError, RuntimeError):
 
 
 class ReadOnly(NotReady):
-    """A change was asked of a process that only reads the index."""
+    """A process that only reads the index called a method that changes it."""
 
 
 class SnapshotMismatch(MIHashError, ValueError):
@@ -55,7 +55,7 @@ class UnknownName(MIHashError, KeyError):
 
 
 class UnknownField(UserWarning):
-    """A filter asks for a field that no item has, and nothing was found; its spelling may be wrong."""
+    """A filter names a field that no item has, and nothing was found; its spelling may be wrong."""
 
 
 class Renamed(MIHashError, AttributeError):
@@ -77,7 +77,7 @@ class Renamed(MIHashError, AttributeError):
 
 
 class ServiceError(MIHashError):
-    """A service did not do what it was asked, or could not be reached.
+    """A service failed to do what was requested, or could not be reached.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class ServiceError(MIHashError):
     code
         The code of its answer (docs/service.md), ``"unreachable"`` where there was none.
     status
-        The HTTP status of its answer, 0 where there was none.
+        The HTTP status of its answer, 0 if there was none.
     """
 
     def __init__(self, message: str, code: str = "unreachable", status: int = 0) -> None:

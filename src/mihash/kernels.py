@@ -21,7 +21,7 @@ Kernel = Callable[..., Any]
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile a loop over arrays at its first call, cached on disk where that is possible.
+    """Compile a loop over arrays at its first call, cached on disk if possible.
 
     ``error_model="numpy"`` lets divisions vectorise. Sums keep their written order unless a kernel says
     otherwise, so a result depends on its input alone.

@@ -127,7 +127,7 @@ class Reservoir:
 
     @property
     def given_neighborhood(self) -> Neighborhood | None:
-        """The rule that was given in place of the usual ones; None where none was."""
+        """The rule that was given in place of the usual ones; None if none was."""
         return self._fixed
 
     def projected(self, mapping: HashMapping) -> NDArray[np.float32]:
@@ -149,7 +149,7 @@ class Reservoir:
         return self._neighborhood
 
     def plan(self, n: int) -> NDArray[np.int64]:
-        """Return the slot of each of the next ``n`` examples, -1 where it is not kept; changes nothing.
+        """Return the slot of each of the next ``n`` examples, -1 if it is not kept; changes nothing.
 
         Vitter's Algorithm R: the first ``size`` examples fill the slots; example t (from 0) after them takes
         slot j drawn uniformly from 0..t if j < size. With a memory, j is drawn from at most ``memory`` numbers;
@@ -281,7 +281,7 @@ def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) ->
         ]
         raise InvalidInput(
             f"The stream began with labels `{name}` as {kinds[0]}; got {kinds[1]}. Give every class a column from "
-            "the start, zeros where it has not appeared."
+            "the start, zeros if it has not appeared."
         )
 
 

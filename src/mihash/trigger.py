@@ -1,7 +1,7 @@
 """When to recompute the hash table: Trigger Update and the fixed rate (Sec. 3.1, 4.2), and the price of a rehash.
 
-A trigger knows no learner. It is asked now and then whether the current mapping is worth recomputing every stored
-code for, and answers with a `Decision`. It works alone around any callable that turns features into codes.
+A trigger does not depend on a learner. It decides whether the current mapping is worth recomputing every stored
+code, and returns a `Decision`. It also works alone, with any callable that turns features into codes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Decision:
     update
         Whether to recompute the hash table with the current mapping.
     gain
-        Q_R(current) - Q_R(snapshot), in bits or as a share of recall; NaN where the rule did not measure it.
+        Q_R(current) - Q_R(snapshot), in bits or as a share of recall; NaN if the rule did not measure it.
     reason
         One sentence for a person.
     current, snapshot
-        The two qualities; NaN where they were not measured.
+        The two qualities; NaN if they were not measured.
     """
 
     update: bool
@@ -51,7 +51,7 @@ class Decision:
 
 
 class Trigger(ABC):
-    """A rule that decides about hash table updates, asked every ``interval`` examples (the paper's U)."""
+    """A rule that decides about hash table updates every ``interval`` examples (the paper's U)."""
 
     interval: int
 
@@ -109,8 +109,8 @@ class TriggerUpdate(Trigger):
     interval
         How many examples pass between two decisions (the paper's U).
     relative
-        Whether theta is a share of the snapshot's quality in place of bits. How many bits there are to gain
-        depends on the data (at most the entropy of the neighbourhood); a share means the same everywhere.
+        Whether theta is a share of the snapshot's quality instead of bits. How many bits there are to gain depends
+        on the data (at most the entropy of the neighbourhood); a share means the same everywhere.
 
     Examples
     --------
@@ -181,35 +181,36 @@ class FixedRate(Trigger):
 class PriceUpdate(Trigger):
     """Update when the examples since the last table have missed more than a rehash costs: rent or buy.
 
-    An arriving example stands for a query. Before it is learned, its information i = I(D; C) with the sample is
+    Each new example counts as a query. Before it is learned, its information i = I(D; C) with the sample is
     measured under the current mapping and under the snapshot. The difference, as a share of what the current
-    mapping gives, is the part of a query that the old table missed. These parts are summed::
+    mapping gives, is the part of a query that the table missed. The trigger sums these parts::
 
         S <- max(0, S + sum over a block of (i_current - i_snapshot) / m),
 
-    where m is a moving average of i_current less ``by_chance``, and at least a tenth of it, with a weight of 0.1
-    for each block. A block may stand for several: what it missed is then counted as often. S above the price makes
-    a new table, and S begins again at 0. If what is missed never falls while a table is kept, and newer mappings
-    are never worse, that costs at most twice as much as the best schedule in hindsight, plus one interval.
+    where m is a moving average of i_current minus ``by_chance``, and at least a tenth of it, with a weight of 0.1
+    for each block. A block may count for several blocks. If S exceeds the price, the trigger requests a rehash and
+    resets S to 0. This is the rent-or-buy rule: if the loss never falls while a table is kept, and newer mappings
+    are never worse, it costs at most twice as much as the best schedule in hindsight, plus one interval.
 
     The loop calls `observe` for each block of the stream and saves `state`. `decide` alone measures ``X`` once: it
-    takes its rows for the examples since the last table, each measured against the others, and sums nothing.
+    takes the rows of ``X`` as the examples since the last rehash, measures each against the others, and keeps no
+    sum.
 
     Parameters
     ----------
     price
-        What a rehash costs, in perfectly answered queries. More makes fewer tables.
+        What a rehash costs, in perfectly answered queries. A higher price makes fewer rehashes.
     interval
         How many examples pass between two decisions.
 
     Attributes
     ----------
     missed
-        S: what was missed since the last table, in perfectly answered queries.
+        S: what the table has missed since the last rehash, in perfectly answered queries.
     by_chance
-        The information that an example has with a sample whose neighbours are shuffled: with few neighbours for
-        each example a good part of i is that, and it is not counted in m. The loop measures it now and then where
-        there are labels.
+        The chance level: the information that an example has about shuffled neighbours. With few neighbours for
+        each example it is a large part of i, so m leaves it out. The loop measures it now and then, if there are
+        labels.
 
     Examples
     --------
@@ -365,5 +366,5 @@ def _early() -> Decision:
 
 
 def _share(difference: float, usual: float) -> float:
-    """Return a difference of information in units of perfect queries; 0 where no query gives any."""
+    """Return a difference of information in units of perfect queries; 0 if no query gives any."""
     return difference / usual if usual > 1e-9 else 0.0

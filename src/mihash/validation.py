@@ -248,7 +248,7 @@ def with_missing(
     Parameters
     ----------
     known
-        The checked labels of the rows that have one; None where no row has.
+        The checked labels of the rows that have one; None if no row has.
     missing
         Which rows have none.
     classes

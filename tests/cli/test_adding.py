@@ -121,11 +121,11 @@ def test_a_file_that_was_replaced(mihash, empty, tmp_path, write_csv):
     write_csv(file, 1, 1400)
     run = mihash("add", empty, file)
     assert (run.code, items(empty)) == (2, 1200)
-    assert "is another file than the one of which 1,200 rows are in: its first rows are others." in run.err
+    assert "is not the file of which 1,200 rows were added: its first rows differ." in run.err
     write_csv(file, last=900)
     run = mihash("add", empty, file)
     assert (run.code, items(empty)) == (2, 1200)
-    assert "1,200 rows are in: it has 900 rows." in run.err
+    assert "1,200 rows were added: it has 900 rows." in run.err
 
 
 def test_a_file_under_another_path_is_another_source(mihash, empty, tmp_path, write_csv, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_stream(mihash, empty):
     assert mihash(*words, "--source", "mine", sent=sent).code == 0
     assert half == 450
     assert items(empty) == 600
-    assert "another file" in mihash(*words, "--source", "mine", sent=sent.partition(b"\n")[2]).err
+    assert "is not the file" in mihash(*words, "--source", "mine", sent=sent.partition(b"\n")[2]).err
     assert "must be csv or jsonl" in mihash("add", empty, "-", sent=sent).err
     assert items(empty) == 600
 
@@ -328,7 +328,7 @@ def test_a_replaced_file_is_refused_without_a_check_too(mihash, empty, tmp_path,
     np.save(tmp_path / "x.npy", data[0][::-1])
     run = mihash("add", empty, tmp_path / "x.npy", "--no-check")
     assert (run.code, items(empty)) == (2, 1200)
-    assert "its first rows are others" in run.err
+    assert "its first rows differ" in run.err
 
 
 def test_without_a_header(mihash, empty, tmp_path):

@@ -64,7 +64,7 @@ def test_kill_and_interrupt(tmp_path):
         if sign == signal.SIGINT:
             assert process.returncode == 130
             *_, last = err.splitlines()  # on a slow machine, a line of progress comes before
-            assert last == f"Stopped: this run added {added:,} rows. Run the same command to go on from there."
+            assert last == f"Stopped: this run added {added:,} rows. Run the same command to continue from there."
         else:
             assert process.returncode == -signal.SIGKILL
     process = start("add", folder, file)
@@ -86,8 +86,8 @@ def test_kill_and_interrupt(tmp_path):
     ("words", "told"),
     [
         ([], "The standard input cannot be resumed: it was added without --source NAME."),
-        (["--source", "mine"], "Run the same command to go on from there."),
-        (["--source", "mine", "--again"], "Run it without --again to go on from there."),
+        (["--source", "mine"], "Run the same command to continue from there."),
+        (["--source", "mine", "--again"], "Run it without --again to continue from there."),
     ],
 )
 def test_an_interrupted_stream(mihash, index, monkeypatch, words, told):

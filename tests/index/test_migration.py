@@ -182,7 +182,7 @@ def test_cancel_removes_the_new_vectors(index, tmp_path):
     migration.cancel()
     assert index.migration is None
     assert not (tmp_path / "index" / "generation-1").exists()
-    with pytest.raises(NotReady, match="not under way"):
+    with pytest.raises(NotReady, match="has ended"):
         migration.add(NEW, KEYS)
     assert nearest(index, OLD[7]) == "item 7"
 
@@ -205,7 +205,7 @@ def test_bad_input_changes_nothing(index):
         migration.add(NEW[:2], ["item 0"])
     with pytest.raises(InvalidInput):
         migration.add(np.full((1, 12), np.nan), ["item 0"])
-    with pytest.raises(InvalidInput, match="has begun with its options"):
+    with pytest.raises(InvalidInput, match="with other options has begun"):
         index.migrate(n_bits=8)
     with pytest.raises(NotReady, match="no new vectors"):
         migration.cut_over(force=True)

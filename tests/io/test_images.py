@@ -207,7 +207,7 @@ def test_weights_come_from_a_file(folder, tmp_path, library):
         return
     with pytest.raises(UnknownName, match="has no network 'resnet0'"):
         extract("resnet0")
-    with pytest.raises(InvalidInput, match="has not the parameters of resnet18"):
+    with pytest.raises(InvalidInput, match="does not have the parameters of resnet18"):
         extract("resnet18")
     build = module.create_model if library == "timm" else module.models.get_model
     torch.save(build("resnet18", num_classes=7).state_dict(), weights)

@@ -46,7 +46,8 @@ class MIHash(BatchMethod):
     learning_rate
         The step size on I in nats.
     decay, decay_every
-        The learning rate is multiplied by ``decay`` after every so many epochs. 0.5 and 10 are the paper's.
+        The learning rate is multiplied by ``decay`` after every ``decay_every`` epochs. 0.5 and 10 are the
+        paper's.
     momentum
         Of the ascent.
     scale
@@ -62,8 +63,8 @@ class MIHash(BatchMethod):
         are brought to unit length. ``"auto"`` is 2 for the features themselves and 0.1 for a kernel map. None is
         the paper's method: centred and of unit length.
     patience
-        Stop when so many times ``decay_every`` epochs raised the mean I by less than 0.001 bits; None goes
-        through all.
+        Stop when ``patience`` times ``decay_every`` epochs raised the mean I by less than 0.001 bits; None runs
+        all epochs.
     kernel
         ``"linear"``, the paper's, or ``"rbf"``, on a Gaussian kernel map with anchors.
     n_anchors

@@ -169,10 +169,10 @@ def upsert(
     headless: NoHeader = False,
     ray: Ray = None,
 ) -> None:
-    """Store files of vectors under their keys, in place of the items that have these keys.
+    """Store files of vectors under their keys; items with these keys are replaced.
 
     The command checks all files before it stores the first row. A key may occur once. Without --metadata, stored
-    items keep theirs. Nothing is remembered of the files: the same command stores every row once more.
+    items keep theirs. The position in the files is not stored: the same command stores every row again.
 
     Files and columns are those of mihash add.
     """
@@ -227,7 +227,7 @@ def _summary(added: "Added") -> str:
 
 def _interrupted(n_added: int, names: list[str | None], again: bool) -> typer.Exit:
     how = "Run it without --again" if again else "Run the same command"
-    resume = f"{how} to go on from there."
+    resume = f"{how} to continue from there."
     if None in names:
         resume = "The standard input cannot be resumed: it was added without --source NAME."
     note(f"Stopped: this run added {counted(n_added, 'row')}. {resume}")

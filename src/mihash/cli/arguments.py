@@ -71,7 +71,7 @@ Where = Annotated[
 Keys = Annotated[list[str] | None, typer.Argument(metavar="KEY", help="Keys of stored items.", show_default=False)]
 KeysFrom = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Take keys from a file, one in each line; - for the standard input."),
+    typer.Option(metavar="FILE", help="Read keys from a file, one per line; - for the standard input."),
 ]
 
 Ray = Annotated[

@@ -50,7 +50,7 @@ def bench(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Play a streaming runbook in the format of big-ann-benchmarks (YAML or JSON), or one that is "
+            help="Run a streaming runbook in the format of big-ann-benchmarks (YAML or JSON), or one that is "
             "made from DATA: sliding-window, expiration or clustered.",
             show_default=False,
         ),
@@ -63,24 +63,24 @@ def bench(
             show_default="100 rows of DATA that are not inserted",
         ),
     ] = None,
-    steps: Annotated[int, typer.Option(help="With a runbook that is made, the number of inserts.", min=2)] = 40,
+    steps: Annotated[int, typer.Option(help="With a runbook made from DATA, the number of inserts.", min=2)] = 40,
     most: Annotated[
         int | None,
         typer.Option(
-            "--max-rows", metavar="N", help="With --runbook, rows of DATA that are used.", show_default="all"
+            "--max-rows", metavar="N", help="With --runbook, use only this many rows of DATA.", show_default="all"
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="With --runbook, who plays; may be repeated.", show_default="all"),
+        typer.Option(metavar="NAME", help="With --runbook, a system to run; may be repeated.", show_default="all"),
     ] = None,
     vector_format: Format = None,
     as_json: AsJSON = False,
 ) -> None:
-    """Measure how fast this machine learns, stores, encodes, rehashes and searches; or play a runbook.
+    """Measure how fast this machine learns, stores, encodes, rehashes and searches; or run a runbook.
 
     Without --runbook, it uses random vectors and an index in a temporary folder. Time for compilation is not
-    included. With --runbook, it plays inserts, deletes and searches with each rule for rehashing and with peers
+    included. With --runbook, it runs inserts, deletes and searches with each rule for rehashing and with peers
     that are installed, and shows recall, rehashes, processor time, memory and latency (docs/runbooks.md).
     """
     if runbook is not None:
@@ -167,7 +167,7 @@ def _measure_search(
 @command(_PANEL, "mihash plan --rows 1e9 --features 128 --bits 64 --nodes 16 --rate 5000")
 def plan(
     rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1e6,
-    features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; of a sample, its own.")] = 128,
+    features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; ignored with --sample.")] = 128,
     bits: Annotated[
         int | None, typer.Option(help="Code length.", show_default="what an index chooses (docs/choosing.md)")
     ] = None,
@@ -205,10 +205,10 @@ def plan(
     file_format: Format = None,
     as_json: AsJSON = False,
 ) -> None:
-    """Estimate what an index will cost before it is built: disk, memory, rehashes, queries.
+    """Estimate disk, memory, rehashes and query time of an index before it is built.
 
     The command measures a small index on this machine, which takes some seconds to a minute; docs/scale.md has the
-    model. Say with --labels if vectors will have labels: learning is then several times as fast, and the number of
+    model. Use --labels if vectors will have labels: learning is then several times as fast, and the number of
     rehashes differs.
     """
     from ..errors import InvalidInput

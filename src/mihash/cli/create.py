@@ -34,8 +34,8 @@ def create(
     theta: Annotated[
         float | None,
         typer.Option(
-            help="Instead of a price, the gain in bits of mutual information that a rehash must bring; 'inf' for "
-            "no rehash.",
+            help="Rehash when the gain in bits of mutual information exceeds this, instead of by a price; 'inf' "
+            "for no rehash.",
             show_default="a price",
         ),
     ] = None,
@@ -51,18 +51,18 @@ def create(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Which items to keep: a number, or a span such as 30d of the field 'time', or FIELD=30d.",
+            help="Keep only the newest NUMBER items, or those of a span such as 30d (field 'time'), or FIELD=30d.",
             show_default="all",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--drift/--no-drift", help="Look for changes of the stream, and follow them.")
+        bool, typer.Option("--drift/--no-drift", help="Detect that the stream has changed, and follow it.")
     ] = True,
     factors: Annotated[
         bool | None,
         typer.Option(
             "--factors/--no-factors",
-            help="Keep two bytes more for each code (docs/search.md).",
+            help="Store two more bytes with each code (docs/search.md).",
             show_default="unless there are labels",
         ),
     ] = None,
@@ -131,7 +131,7 @@ def create(
 
 
 def _parse_keep(text: str) -> "Keep":
-    """Return which items to keep from a number, a span, or FIELD=SPAN; raise where it is none of them."""
+    """Return which items to keep from a number, a span, or FIELD=SPAN; raise if it is none of them."""
     from ..store.window import Window
 
     field, equals, span = text.partition("=")

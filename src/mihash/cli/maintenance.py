@@ -42,12 +42,12 @@ def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
 def history(
     path: Folder,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every decision, not only those that led to a version, and alarms.")
+        bool, typer.Option("--all", help="Show every decision; by default accepted ones, alarms and prices.")
     ] = False,
-    last: Annotated[int, typer.Option(min=0, help="How many to show, the newest; 0 for all.")] = 20,
+    last: Annotated[int, typer.Option(min=0, help="How many of the newest to show; 0 for all.")] = 20,
     hindsight: Annotated[
         bool,
-        typer.Option("--hindsight", help="Compare with the best times to rehash, now that the stream is known."),
+        typer.Option("--hindsight", help="Compare the rehashes with the best schedule in hindsight."),
     ] = False,
     as_json: AsJSON = False,
     ray: Ray = None,
@@ -78,7 +78,7 @@ def history(
 
 @command(_PANEL, "mihash verify photos")
 def verify(path: Folder, ray: Ray = None) -> None:
-    """Read everything in an index, test every checksum, and encode a sample again."""
+    """Read everything in an index, check every checksum, and encode a sample again."""
     with open_index(path, True, ray) as index:
         found = index.verify()
     say(f"{path} is sound. Checked: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found.items()))
@@ -218,7 +218,7 @@ def features(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file of the principal directions: written, or used where it is there.",
+            help="A file of the principal directions: read if it exists, otherwise written.",
             show_default=False,
         ),
     ] = None,
@@ -226,7 +226,7 @@ def features(
         Path | None,
         typer.Option(metavar="FILE", help="Where features are kept for the next run.", show_default="OUT.cache"),
     ] = None,
-    skip_unreadable: Annotated[bool, typer.Option(help="Leave out files that are no images.")] = False,
+    skip_unreadable: Annotated[bool, typer.Option(help="Skip files that are not images.")] = False,
 ) -> None:
     """Turn images into vectors: a file that mihash add and mihash reproduce --dataset read.
 

@@ -40,7 +40,7 @@ def migrate(
         bool, typer.Option("--force", help="With --cut-over, leave out the items that have no new vector.")
     ] = False,
     roll_back: Annotated[
-        bool, typer.Option("--roll-back", help="Answer with the old vectors again, as they were.")
+        bool, typer.Option("--roll-back", help="Return to the old vectors, as they were at the cut-over.")
     ] = False,
     finish: Annotated[
         bool, typer.Option("--finish", help="After the cut-over, remove the old vectors from the disk.")
@@ -48,11 +48,11 @@ def migrate(
     cancel: Annotated[bool, typer.Option("--cancel", help="Before the cut-over, remove the new vectors.")] = False,
     as_json: AsJSON = False,
 ) -> None:
-    """Replace the vectors of an index by those of another embedding model, while the old ones answer.
+    """Replace the vectors of an index by those of another embedding model while the old ones answer.
 
     The new vectors, which may have another dimension, are stored beside the old ones by key. The command may be
-    interrupted: run it again, and rows that are stored are skipped. Without files or options it shows how far the
-    migration is. The old vectors stay on the disk until --finish (docs/migrating.md).
+    interrupted: run it again, and rows that are stored are skipped. Without files or options it shows the
+    progress. The old vectors stay on the disk until --finish (docs/migrating.md).
     """
     from ..errors import InvalidInput
     from ..io.readers import Columns

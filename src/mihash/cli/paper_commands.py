@@ -193,7 +193,7 @@ def tune(
 ) -> None:
     """Search parameters of methods on a validation set from the stream, and save the best as a definition.
 
-    Every method has the same budget. Of several methods, one definition has the best settings of all.
+    Every method has the same budget. With several methods, one definition holds the best settings of all.
     """
     from rich.markup import escape
 

@@ -44,15 +44,13 @@ def search(
         str | None, typer.Argument(metavar="FILE", help="A file of vectors; - for the standard input.")
     ] = None,
     vector: Annotated[str | None, typer.Option(metavar="NUMBERS", help="One vector, as '0.1, 0.2, ...'.")] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="A stored item, whose neighbours are found.")
-    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="A stored item: find its neighbours.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="How many items to return for each query.")] = 10,
     where: Where = None,
     rescore: Annotated[
         int | None,
         typer.Option(
-            help="How many nearest codes are sorted again by their vectors; 0 for none.",
+            help="How many candidates to rank by their vectors; 0 for none.",
             show_default="as many as reach --recall",
         ),
     ] = None,
@@ -198,8 +196,8 @@ def get(
 ) -> None:
     """Show stored items: vector, label and metadata.
 
-    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
-    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
+    is always a string. Put -- before a key that begins with a dash.
     """
     with open_index(path, True, ray) as index:
         items = index.get(find_keys(index, _wanted(keys, keys_from)))
@@ -224,10 +222,10 @@ def get(
 def delete(
     path: Folder, keys: Keys = None, where: Where = None, keys_from: KeysFrom = None, ray: Ray = None
 ) -> None:
-    """Delete items by key, all of them or none if a key is unknown; or with --where all that match.
+    """Delete items by key, or with --where all that match; if a key is unknown, nothing is deleted.
 
-    A key that looks like a number is that number if the index has it, otherwise the string; in double quotes,
-    '"17"', it is always the string. Put -- before a key that begins with a dash.
+    A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
+    is always a string. Put -- before a key that begins with a dash.
     """
     from ..errors import InvalidInput
 

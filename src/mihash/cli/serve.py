@@ -64,7 +64,7 @@ def serve(
     searchers: Annotated[
         int | None, typer.Option(help="Searches that run at a time.", show_default="one per core, 2 to 8")
     ] = None,
-    waiting: Annotated[int, typer.Option(help="Writes that may wait; one more is refused as busy.")] = 32,
+    waiting: Annotated[int, typer.Option(help="Writes that may wait in the queue; further writes get 503.")] = 32,
     max_metadata: Annotated[
         float, typer.Option(metavar="KB", help="The largest metadata of an item, in KiB of JSON.")
     ] = 64,
@@ -87,7 +87,7 @@ def serve(
         ),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Instead of PATH, a new index that is filled from a data set.")
+        bool, typer.Option("--demo", help="Serve a new index that is filled from a data set, instead of PATH.")
     ] = False,
     rate: Annotated[
         float | None, typer.Option(help="With --demo, rows per second.", show_default=str(_RATE))
@@ -104,7 +104,7 @@ def serve(
         int | None,
         typer.Option(
             metavar="ROWS",
-            help="With --demo, how many digits pass until they are turned by 90 degrees; 0 for never.",
+            help="With --demo, turn the digits by 90 degrees after this many; 0 for never.",
             show_default=str(_DRIFT),
         ),
     ] = None,

@@ -44,7 +44,7 @@ class ClassificationLoss(nn.Module):
         """Return the loss of outputs (N, b) with classes (N,), a scalar."""
         labels = check_batch(outputs, labels, self.n_bits)
         if labels.ndim != 1:
-            raise InvalidInput(f"A classifier needs one class each (n,); got labels {tuple(labels.shape)}.")
+            raise InvalidInput(f"A classifier needs one class a row (n,); got labels {tuple(labels.shape)}.")
         if labels.device.type == "cpu" and not bool(((labels >= 0) & (labels < self.n_classes)).all()):
             raise InvalidInput(
                 f"Classes must be 0 to {self.n_classes - 1}; got {int(labels.min())} to {int(labels.max())}."

@@ -61,7 +61,7 @@ class _Triplets(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, theta: Tensor, near: Tensor, alpha: float) -> Tensor:
-        """Return the mean, 0 where there is no triplet."""
+        """Return the mean, 0 if there is no triplet."""
         n = len(theta)
         total, slope = theta.new_zeros(()), torch.zeros_like(theta)
         positive = near & ~torch.eye(n, dtype=torch.bool, device=near.device)

@@ -118,7 +118,7 @@ class MutualInformationLoss(torch.nn.Module):
         return value
 
     def _label_width(self) -> int | None:
-        """Return the width of the label matrix in the memory, None where it keeps one class for each code."""
+        """Return the width of the label matrix in the memory, None if it keeps one class for each code."""
         return None if self.classifier is not None else self.n_classes
 
     def _pairs(self, n: int, device: torch.device) -> Tensor:

@@ -34,7 +34,7 @@ class PretrainedNetwork:
         try:
             network.load_state_dict(state)
         except (RuntimeError, TypeError) as error:
-            raise InvalidInput(f"{weights} has not the parameters of {name}: {error}") from error
+            raise InvalidInput(f"{weights} does not have the parameters of {name}: {error}") from error
         self._features = LastInput(network)
 
     def transform(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:

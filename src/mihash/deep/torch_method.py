@@ -25,9 +25,9 @@ class DeepLearner(BatchMethod):
     n_bits
         The code length b.
     epochs, batch_size
-        How often to go through the data, and by how many items.
+        How many times to go through the data, and how many items a batch has.
     patience
-        Stop when so many epochs did not lower the loss; None goes through all of them.
+        Stop after ``patience`` epochs that did not lower the loss; None runs all epochs.
     seed
         Seeds the first parameters and the order.
 

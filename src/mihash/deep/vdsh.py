@@ -59,9 +59,9 @@ class VDSH(DeepLearner):
     beta
         Alternating: the weight of a broken constraint.
     dual
-        Alternating: which share of a broken constraint its dual takes over in a sweep; 0 has no duals.
+        Alternating: the share of a violated constraint that its dual takes over in a sweep; 0 uses no duals.
     patience
-        Stop when so many epochs did not lower the loss; None goes through them all.
+        Stop after ``patience`` epochs that did not lower the loss; None runs all epochs.
     seed
         Seeds the first layers and the order.
     device

@@ -24,7 +24,7 @@ class Builder:
     Attributes
     ----------
     error
-        The error of the last build, None where it succeeded.
+        The error of the last build, None if it succeeded.
     building
         A lock that is held while codes are made; no row is purged while it is held.
     """

@@ -20,7 +20,7 @@ from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 
 BULK_ROWS = 512  # fewer are learned from after they are stored: a thread would cost more than it gains
-_PART_ROWS = 2048  # learned from at a time: so many normalised vectors are in memory, and a stop waits for them
+_PART_ROWS = 2048  # rows learned from at a time: they are normalised in memory, and a stop waits for them
 
 
 class BulkLearning:

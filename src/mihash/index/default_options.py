@@ -35,7 +35,7 @@ def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
     """Return the code length of an index that was given a learner only, by what its first rows are.
 
     With labels, more than 64 bits gain little. Without, recall grows with the bits, as long as there are
-    directions to tell apart. A random rotation has as many bits as there are features.
+    directions to distinguish. A random rotation has as many bits as there are features.
 
     Examples
     --------

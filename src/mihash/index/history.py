@@ -30,8 +30,8 @@ from .options import Options
 from .stored_examples import StoredExamples
 
 CHECKPOINT_ROWS = 16_384
-_WIDE_ROWS, _WIDE_VALUES = 4096, 1 << 22  # a checkpoint comes sooner, from so many rows, after so many values
-_REPLAYED_ROWS = 1024  # after so many, a replay ends with a checkpoint: processes that live briefly get ahead
+_WIDE_ROWS, _WIDE_VALUES = 4096, 1 << 22  # wide rows: a checkpoint after these values, but at least these rows
+_REPLAYED_ROWS = 1024  # a replay of as many ends with a checkpoint, so that short processes make progress
 _KEPT = 2
 _ASKED = ("request", "price")
 _STORED = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
@@ -153,7 +153,7 @@ class History:
         self._checkpoint_after(min(CHECKPOINT_ROWS, wide))
 
     def _checkpoint_after(self, n_rows: int) -> None:
-        """Store a checkpoint, where the last one was so many rows ago."""
+        """Store a checkpoint if the last one is at least ``n_rows`` rows ago."""
         if self._through - self._checkpointed >= n_rows and not self._table.database.read_only:
             with self._table.database.write() as connection:
                 self.checkpoint(connection)
@@ -183,7 +183,7 @@ class History:
         self.checkpoint(connection)
 
     def set_price(self, price: float, reason: str) -> None:
-        """Let a rehash cost so many queries from now on, and store that."""
+        """Set the price of a rehash, in queries, and store it."""
         self.loop.set_price(price, reason, self._note)
         self.flush()
 
@@ -255,7 +255,7 @@ class History:
         return found
 
     def verify(self) -> int:
-        """Return how many checkpoints there are, or raise where one is damaged."""
+        """Return how many checkpoints there are, or raise if one is damaged."""
         with self._table.database.read() as connection:
             states = connection.execute("SELECT through, state FROM checkpoint").fetchall()
             for through, state in states:

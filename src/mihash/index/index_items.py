@@ -69,7 +69,7 @@ class IndexItems(IndexState):
         *,
         at_once: int | None = None,
     ) -> list[Key]:
-        """Store vectors under keys, in place of what these keys have; learn from them, and return the keys.
+        """Store vectors under keys, replace items that have these keys, learn, and return the keys.
 
         A replaced item counts as new: it is the youngest, and is learned from once more. Without ``metadata`` a
         stored key keeps its own. A key that is given twice raises `DuplicateKey`, and nothing is stored.
@@ -191,7 +191,7 @@ class IndexItems(IndexState):
     def keys(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
     ) -> list[Key]:
-        """Return the keys of stored items in the order of their age, the oldest first.
+        """Return the keys of stored items, oldest first.
 
         An item whose vector was replaced counts as new.
 
@@ -203,7 +203,7 @@ class IndexItems(IndexState):
             Only items that are younger than the item of this key: with ``limit``, the next page. If it was deleted
             meanwhile, `UnknownName` is raised.
         limit
-            At most so many.
+            Return at most this many keys.
         """
         condition = None if where is None else compile_filter(where)
         most = None if limit is None else validation.integer("limit", limit, minimum=0, maximum=2**62)

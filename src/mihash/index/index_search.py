@@ -58,25 +58,25 @@ class IndexSearch(IndexState):
         X
             Queries (n_queries, d), as features; one vector (d,) gives one-dimensional answers.
         k
-            How many items to return for each query; fewer where there are fewer.
+            How many items to return for each query, or all if there are fewer.
         key
-            In place of ``X``, a stored item: its nearest others are returned, one-dimensional.
+            A stored item, instead of ``X``: return its nearest others, in one-dimensional arrays.
         where
-            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). Where nothing
-            is found and no item has a field of that name, this warns (`UnknownField`).
+            Only items whose metadata matches, such as ``{"year": {"$gte": 2000}}`` (docs/index.md). If nothing is
+            found and no item has one of the fields, the call warns (`UnknownField`).
         radius
-            In place of the k nearest, all items at most so many bits away, by Hamming distance: lists with one
-            array for each query. It is not ranked again: ``rescore`` and ``margins`` are errors with it.
+            Return all items within this Hamming distance instead of the k nearest: lists with one array for each
+            query. ``rescore`` and ``margins`` are errors with it.
         rescore
-            How many of the nearest codes to rank again by the distance of their vectors; 0 for none. By default as
-            many as reach ``recall``, and at most a fiftieth of the items or 2,000 (docs/search.md).
+            How many candidates to rank by the distance of their vectors; 0 for none. By default as many as reach
+            ``recall``, at most a fiftieth of the items or 2,000 (docs/search.md).
         margins
-            Whether the best codes are ranked again by how far the query is from the hyperplanes that part it from
-            them (docs/search.md); by default where the mapping is linear. With ``margins=False`` and ``rescore=0``
+            Whether to rank the nearest codes by the query's distances to the hyperplanes of the bits that differ
+            (docs/search.md); by default if the mapping is linear. With ``margins=False`` and ``rescore=0``
             distances are Hamming distances.
         recall
-            Which share of the true k nearest to find, as measured on a sample of the items: 0.95 by default. A
-            share that is given may look up a tenth of the items.
+            The share of the true k nearest to find, as measured on a sample of the items; the default is 0.95. If
+            you set it, a search may read a tenth of the vectors.
         method
             ``"scan"``, ``"multi-index"`` (multi-index hashing, which takes several times the memory of the codes;
             for up to 256 bits), or ``"auto"`` for the faster one; the answer is the same.
@@ -142,7 +142,7 @@ class IndexSearch(IndexState):
     def evaluate(self, k: int = 10, n_queries: int = 100, rescore: int | None = None, seed: int = 0) -> Recall:
         """Return the share of the true k nearest items that searches find, on a sample of the stored ones.
 
-        Without ``rescore``, with as many candidates as a search looks up by default.
+        Without ``rescore``, with as many candidates as a search reads by default.
         """
         return evaluate(self._table, k, n_queries, rescore, seed)
 

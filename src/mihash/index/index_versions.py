@@ -37,7 +37,7 @@ class IndexVersions(IndexState):
 
     @property
     def seen(self) -> int | None:
-        """How many examples were learned from; None where this process has not learned.
+        """How many examples were learned from; None if this process has not learned.
 
         For a process that only reads, how many there were at the newest stored decision.
         """
@@ -54,9 +54,9 @@ class IndexVersions(IndexState):
         Parameters
         ----------
         after
-            Only those that follow this number.
+            Only decisions after this number.
         limit
-            At most so many: the first after ``after``, without one the newest.
+            At most this many: the first ones after ``after``, or without it the newest.
         """
         if after is not None:
             after = validation.integer("after", after, minimum=-1, maximum=2**62)
@@ -72,7 +72,7 @@ class IndexVersions(IndexState):
     def hindsight(self, price: float | None = None) -> Hindsight | None:
         """Compare the rehashes so far with the best times for them, now that the stream is known.
 
-        None where no check has measured anything yet.
+        None if no check has measured anything yet.
 
         Parameters
         ----------
@@ -156,14 +156,14 @@ class IndexVersions(IndexState):
                 self._builder.notice()
 
     def set_price(self, price: float | None = None) -> float:
-        """Say what a rehash costs, in perfectly answered queries, where the trigger is a `PriceUpdate`.
+        """Set the price of a rehash, in perfectly answered queries; the trigger must be a `PriceUpdate`.
 
-        The price is an event in the history, so that a replay never measures anything.
+        The history stores the price, so a replay does not measure it again.
 
         Parameters
         ----------
         price
-            In queries; None measures it: how many queries are answered in the time that the last rehash took.
+            In queries; None measures it: the time of the last rehash divided by the time of a query.
 
         Returns
         -------
@@ -193,10 +193,10 @@ class IndexVersions(IndexState):
             return price
 
     def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
-        """Give an index that was created with a mapping as its learner another mapping.
+        """Offer another mapping to an index that was created with a mapping as its learner.
 
-        The trigger compares both on the sample of the loop. Where it says yes, codes are made in the background;
-        where it says no, the table stays, and later checks compare it again.
+        The trigger compares both on the sample of the loop. If it accepts the new one, the index builds its codes
+        in the background. Otherwise the table stays, and later checks compare the mapping again.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class IndexVersions(IndexState):
             return check.decision
 
     def pause(self) -> None:
-        """Build no new version until `resume`; learning and decisions go on. A reopened index stays paused."""
+        """Build no new version until `resume`; learning and decisions continue. A reopened index stays paused."""
         with self._writing:
             self._ready()
             with self._table.loaded_again():
@@ -236,10 +236,10 @@ class IndexVersions(IndexState):
                 self._builder.pause()
 
     def resume(self) -> None:
-        """Build the newest accepted version, unless it answers already, and go on building.
+        """Build the newest accepted version, unless it answers already, and continue building.
 
-        Where learning has stopped (``stats().learning_error``), it begins anew with the rows to come; the
-        published mapping answers until a better one is learned.
+        If learning has stopped (``stats().learning_error``), it restarts with the next rows; the published mapping
+        answers until a better one is learned.
         """
         with self._writing:
             stopped = self._ready().failure is not None
@@ -263,7 +263,7 @@ class IndexVersions(IndexState):
                 self._table.build(number)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no version is being built; return False where the timeout came first."""
+        """Wait until no version is being built; return False if the timeout came first."""
         return self._builder.wait(timeout)
 
     def _external_mapping(self) -> HashMapping | None:

@@ -128,7 +128,7 @@ class Migration:
     @property
     def _new(self) -> OnlineIndex:
         if self._beside is None or self._beside._closed:
-            raise NotReady("This migration is not under way any more. Begin another with `migrate`.")
+            raise NotReady("This migration has ended. Start another one with `migrate`.")
         return self._beside
 
     # While new vectors come in
@@ -280,7 +280,7 @@ class Migration:
         with index._writing:
             root, former = root_of(index.folder), self._former()
             if not holds_table(generation_folder(root, former)):
-                raise NotReady("The old vectors are not there any more: call `finish`.")
+                raise NotReady("The old vectors were removed: call `finish`.")
             with root_database(index) as database, database.write() as connection:
                 write_settings(connection, generation=former, former=None)
             index._close_retired()
@@ -371,7 +371,7 @@ def root_database(index: OnlineIndex) -> Iterator[Database]:
 
 
 def kept_generation(index: OnlineIndex) -> int | None:
-    """Return the generation that answered before the last cut-over; None where there is none to return to."""
+    """Return the generation that answered before the last cut-over; None if there is none to return to."""
     root = root_of(index.folder)
     if root == index.folder:
         return None

@@ -94,17 +94,17 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             fits a batch method at intervals (docs/choosing.md). By default momenthash; but if the first `add` has
             no labels and more than 64 features, and nothing else about learning was given, randomrotation, which
             has longer codes and needs no learning. A hash mapping that was learned elsewhere, by a method of
-            `mihash.batch` or as a network of `mihash.deep`, is used as it is: the index then learns nothing,
-            features are not normalised, and `offer` gives it other mappings.
+            `mihash.batch` or as a network of `mihash.deep`, is used unchanged: the index then learns nothing and
+            does not normalise features; `offer` gives it other mappings.
         trigger
             When to rehash: a `PriceUpdate`, `TriggerUpdate` or `FixedRate`, or the name of one. By default
-            ``PriceUpdate(20)``: a rehash is worth 20 perfectly answered queries (docs/drift.md).
+            ``PriceUpdate(20)``: a rehash costs as much as 20 perfectly answered queries are worth (docs/drift.md).
         metric
             ``"euclidean"`` or ``"cosine"``: which vectors are near, for learning without labels and for rescoring.
-            ``"ip"``: the items of the largest inner products with the query are near; codes are learned by
-            Euclidean distance (docs/search.md).
+            ``"ip"``: items with large inner products with the query are near; codes are learned by Euclidean
+            distance (docs/search.md).
         reservoir_size
-            How many examples are sampled to measure quality on.
+            The size of the sample on which quality is measured.
         dtype
             How vectors are stored: ``"float32"``, or ``"float16"`` for half the space.
         seed
@@ -113,11 +113,11 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             The options of an index on the nodes of a Ray cluster; None keeps everything in this folder.
         rare
             ``normalize`` (True): whether features are centred and scaled, by the first 256 examples; part of the
-            mapping. ``drift`` (True): whether to look for changes of the stream, or a `DriftWatch`; at an alarm,
-            which `history` lists, the sample and the learner follow the change. ``factors``: whether each code is
-            kept with two bytes that make margins estimates of distances (docs/search.md), by default unless there
-            are labels or the index is on Ray; only linear mappings of normalised features have them. ``keep``:
-            which items stay, as `set_window` takes it; by default all.
+            mapping. ``drift`` (True): whether to detect changes of the stream, or a `DriftWatch`; at an alarm,
+            which `history` lists, the sample and the learner follow the change. ``factors``: whether to store two
+            bytes with each code, with which margins estimate distances (docs/search.md); by default yes, unless
+            there are labels or the index is on Ray; only linear mappings of normalised features have them.
+            ``keep``: which items stay, as `set_window` takes it; by default all.
         """
         unknown = sorted(set(rare) - RareOptions.__optional_keys__)
         if unknown:
@@ -257,7 +257,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             reclaim(self)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Write a copy of the index to a new folder while it goes on; the copy opens as an index of its own."""
+        """Write a copy of the index to a new folder while it stays in use; the copy is an index of its own."""
         self._history.flush()
         self._table.backup(Path(path))
 
@@ -287,7 +287,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
     ) -> Migration:
         """Begin to replace the vectors by those of another embedding model, while the old ones answer.
 
-        Where that has begun, it goes on. Fill it with `Migration.add`, then call `Migration.cut_over`.
+        If a migration is in progress, it continues. Fill it with `Migration.add`, then call `Migration.cut_over`.
 
         Parameters
         ----------
@@ -305,12 +305,12 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             given = {"n_bits": n_bits, "learner": learner, "trigger": trigger} | options
             if under_way is not None:
                 if any(value is not None for value in given.values()):
-                    raise InvalidInput("A migration has begun with its options. Leave these out, or `cancel` it.")
+                    raise InvalidInput("A migration with other options has begun: leave them out, or `cancel` it.")
                 return under_way
             own = self._options
             if learner is None and own.learner == ExternalMapping.name:
                 raise InvalidInput(
-                    "This index has a mapping that was learned elsewhere: give a new one as `learner`."
+                    "This index has a mapping that was learned elsewhere: pass the new mapping as `learner`."
                 )
             nothing = (n_bits, learner, trigger) == (None, None, None)
             is_open = nothing and bool(self._table.setting("choose_learner"))  # the new rows choose again
@@ -334,7 +334,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         """The migration that is under way, or has cut over and is not finished; None without one."""
         with self._writing:
             if self.read_only:
-                raise ReadOnly("A process that only reads cannot look into a migration: use the one that writes.")
+                raise ReadOnly("A read-only process cannot read a migration: use the process that writes.")
             if self._beside is None and is_filling(self):
                 self._close_retired()
                 self._beside = type(self).open(next_folder(self))

@@ -180,7 +180,7 @@ class Options:
         trigger: Any = None,
         **others: Any,
     ) -> None:
-        """Raise where an option that is given differs from the one that the index was created with.
+        """Raise if an option that is given differs from the one that the index was created with.
 
         ``dtype`` is the stored one and the one that is given.
         """

@@ -18,28 +18,28 @@ class Stats(Record):
     items, deleted
         Stored items, and deleted rows that are still on the disk until `compact`.
     n_features, n_bits, learner, metric, dtype, labels, theta, interval
-        What the index was created with, and what its first rows decided. ``theta`` is None where the trigger has a
-        price, or asks for a share of the quality that the table has.
+        What the index was created with, and what its first rows decided. ``theta`` is None if the trigger has a
+        price, or a theta relative to the quality of the table.
     version
         The version that answers queries; None before the first row.
     decisions, updates, alarms
-        How many decisions were made, how many versions of the table were built, and how often the stream was
-        found to have changed.
+        How many decisions were made, how many versions of the table were built, and how many alarms the drift
+        watch has raised.
     rehashing, paused
         Whether a version is being built, and whether building is paused.
     rehash_error, learning_error, write_error
-        Why the last build failed, why learning has stopped, why decisions are only in memory; None where nothing
+        Why the last build failed, why learning has stopped, why decisions are only in memory; None if nothing
         is wrong.
     bytes_on_disk, sqlite
         The size of the folder, and the version of the SQLite library.
     warning
-        A sentence where codes hardly tell items apart; else None.
+        A sentence if the codes hardly distinguish items; else None.
     codes_sampled, codes_distinct, bit_entropy
         Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
         row.
     rescore, recall
-        How many candidates a search for ten items looks up by default, and the share of the true ten that it found
-        on a sample when that was chosen. None before the first such search, and where there are few items.
+        How many candidates a search for ten items reads by default, and the share of the true ten that these find
+        on a sample. None before the first such search, and if there are few items.
     shards
         The state of each shard of an index on Ray; else empty.
     """
@@ -75,7 +75,7 @@ class Stats(Record):
 
 
 def degenerate_codes(codes_sampled: int, codes_distinct: int, bit_entropy: float) -> str | None:
-    """Return a warning about codes that hardly tell items apart, or None."""
+    """Return a warning about codes that hardly distinguish items, or None."""
     if codes_sampled < _FEW or bit_entropy >= _DEGENERATE:
         return None
     return (

@@ -26,7 +26,7 @@ def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
                 "This index began" if stats["n_features"] is not None else f"{sources[0].name} comes first and is"
             )
             raise InvalidInput(
-                f"{first} without labels: neighbours are those that are near. Leave `label` out, "
+                f"{first} without labels: items with near vectors are neighbours. Leave `label` out, "
                 "or make an index whose first rows have labels."
             )
         if not begun and not source.has_labels and learner_class(stats["learner"]).needs_labels:
@@ -77,7 +77,7 @@ class NewKeys:
         self._places: list[tuple[str, Sequence[int]]] = []
 
     def check(self, source: str, rows: Sequence[int], keys: Sequence[Key]) -> None:
-        """Raise where a key of some rows is stored; `check_unique` tells later whether one comes twice."""
+        """Raise if a key of some rows is stored; `check_unique` tells later whether one comes twice."""
         if len(self._index) and len(keys) and not self._replaces:
             stored = np.flatnonzero(self._index.contains(keys))
             if len(stored):

@@ -1,7 +1,7 @@
-"""Codes for folders of Parquet files, under a mapping that is there already: file by file, on one machine or many.
+"""Encodes folders of Parquet files with an existing mapping: file by file, on one machine or several.
 
-Each file becomes one of the same name with its keys and codes. A file is there as a whole or not at all, and says
-what it was made from, so what was interrupted is taken up where it stopped.
+Each file becomes one of the same name with its keys and codes. A file is written as a whole or not at all, and
+names its input, so an interrupted run can continue.
 """
 
 import os
@@ -74,7 +74,7 @@ def encode_file(
     mapping: HashMapping,
     columns: Columns | None = None,
 ) -> int | None:
-    """Encode one Parquet file; return how many rows it has, or None where that was done before.
+    """Encode one Parquet file; return how many rows it has, or None if that was done before.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _dealt(listed: dict[str, list[_File]]) -> list[tuple[str, str]]:
 
 
 def _files(folder: str) -> list[_File]:
-    """Return the Parquet files of a folder and of those in it, none where there is no such folder."""
+    """Return the Parquet files of a folder and of those in it, none if there is no such folder."""
     base = Path(folder)
     found = sorted(each for each in base.rglob("*") if each.suffix.lower() in _SUFFIXES and each.is_file())
     return [_described(each, each.relative_to(base).as_posix()) for each in found if not each.name.startswith(".")]

@@ -90,7 +90,7 @@ def ingest(
         Whether to begin at the first row whatever is in already.
     deleted
         What becomes of rows that were in and were deleted since: ``"add"`` adds them again, ``"skip"`` goes on
-        without them; None raises where there are any.
+        without them; None raises if there are any.
     progress
         Is called with what is done ("checking" or "adding"), with which source, the rows so far and, where it is
         known, of how many.
@@ -133,7 +133,7 @@ class Upserted(NamedTuple):
 def upsert(
     index: OnlineIndex, sources: Sequence[Source], *, check: bool = True, progress: Progress | None = None
 ) -> list[Upserted]:
-    """Store the rows of sources under their keys, in place of what these keys have.
+    """Store the rows of sources under their keys; items with these keys are replaced.
 
     Nothing is remembered of the sources: a second call stores every row, and learns from it, once more.
 
@@ -153,7 +153,7 @@ def upsert(
 
 
 def _check_all(index: OnlineIndex, parts: "Sequence[_Ingest]", seen: NewKeys, tell: Progress) -> None:
-    """Read all sources through that can be read again, and raise where a row could not be stored."""
+    """Read all sources through that can be read again, and raise if a row could not be stored."""
     shape = Shape.of(index)
     for part in parts:
         if part.source.repeatable:
@@ -183,7 +183,7 @@ class _Ingest:
             raise self._replaced(f"it has {self._total:,} rows")
 
     def check(self, shape: Shape, seen: NewKeys, tell: Progress) -> Shape:
-        """Read the source through and raise where a row could not be added; return the shape of its rows."""
+        """Read the source through and raise if a row could not be added; return the shape of its rows."""
         n_rows = self._begin
         dtype = np.dtype(self._index.stats()["dtype"])
         for rows, places in self._deleted() if self._policy == _ADD else ():
@@ -199,7 +199,7 @@ class _Ingest:
         return shape
 
     def check_begin(self, tell: Progress) -> None:
-        """Raise where the rows that are in already are not the first rows of the source any more."""
+        """Raise if the rows that are in already are not the first rows of the source any more."""
         before, found = self._known.contents, Contents()
         for rows in self.source.rows(0, self._begin) if self._begin else ():
             found = found.after(rows)
@@ -210,7 +210,7 @@ class _Ingest:
             raise self._replaced(f"it has {found.n_rows:,} rows")
         others = before.differences(found)
         if "vectors" in others:
-            raise self._replaced("its first rows are others")
+            raise self._replaced("its first rows differ")
         if others and self._known.whole:
             raise self._changed(others)
         if self._n_gone and self._policy not in ((_ADD, _SKIP) if self.source.repeatable else (_SKIP,)):
@@ -295,7 +295,7 @@ class _Ingest:
 
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
-            f"{self.source.name} is another file than the one of which {self._begin:,} rows are in: {how}. "
+            f"{self.source.name} is not the file of which {self._begin:,} rows were added: {how}. "
             "Put it under another name, or add it from its first row with `again=True`."
         )
 

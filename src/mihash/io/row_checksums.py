@@ -93,7 +93,7 @@ class Numbers:
         self.runs = [(row, n, number) for row, n, number in runs]
 
     def of(self, first: int, n: int) -> NDArray[np.int64]:
-        """Return the numbers of some rows, -1 where that is not known."""
+        """Return the numbers of some rows, -1 if that is not known."""
         found = np.full(n, _UNKNOWN, dtype=np.int64)
         for row, length, number in self.runs:
             begin, end = max(row, first), min(row + length, first + n)
@@ -135,7 +135,7 @@ class Remembered(NamedTuple):
     numbers
         Their running numbers, where they came without keys.
     deletions
-        How many deletions the index had seen when all the rows were there; None where some were missing, or where
+        How many deletions the index had seen when all the rows were there; None if some were missing, or where
         that was not checked. As long as there are no more deletions, none of the rows was deleted.
     whole
         Whether all that they store is remembered; earlier versions remembered their vectors only.

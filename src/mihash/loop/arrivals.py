@@ -1,10 +1,10 @@
-"""What arriving examples say before they are learned: for a trigger that has a price, and for a drift watch.
+"""Measurements of new examples before they are learned: for triggers with a price, and for the drift watch.
 
-Both are measured against the sample as it was before the block, so that nothing was learned from what is measured.
+They compare a block with the sample as it was before the block, so that nothing was learned from the block.
 
-A measurement costs the same however long the stream is, and tells less: the mapping moves more slowly. So without
-labels a long stream is measured at fewer windows, and each stands for those after it. The drift watch still looks
-at every window, through the mapping and at the spread of the sample's projections of the last measurement.
+The longer the stream, the slower the mapping moves, and the less a measurement tells. So without labels fewer
+windows of a long stream are measured, and each counts for those after it. The drift watch still checks every
+window, with the mapping and the spread of the sample's projections of the last measurement.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ NEAR = 0.01  # without labels, this share of the sample are an example's neighbo
 WINDOW = 100  # examples that are looked at together, at least
 _CHANCE_EACH = 10  # windows between two measurements of the information by chance, and how many have one at first
 _MEASURED_OFTEN = 2500  # examples: of a stream n times as long, one window in n is measured
-_RARELY = 10  # one window in so many at least
+_RARELY = 10  # at least one window in _RARELY
 
 
 def windows_each(reservoir: Reservoir) -> int:
@@ -98,9 +98,9 @@ class Arrivals:
         drift: DriftWatch | None,
         rows: QueuedRows,
     ) -> Decision | None:
-        """Let triggers that have a price, and a drift watch, look at rows; return an alarm as it is told, or None.
+        """Measure rows for triggers with a price and for a drift watch; return an alarm as a decision, or None.
 
-        ``current`` returns the current mapping. The drift watch looks once the reservoir holds enough examples.
+        ``current`` returns the current mapping. The drift watch starts once the reservoir holds enough examples.
         """
         n_windows = windows_each(reservoir)
         evidence: Evidence | None = None
@@ -125,7 +125,7 @@ class Arrivals:
         rows: QueuedRows,
         n_windows: int,
     ) -> Evidence | None:
-        """Add to the sums of triggers what rows missed, which stand for so many windows; return their evidence."""
+        """Add what rows missed to the sums of triggers, counted ``n_windows`` times; return their evidence."""
         own: Floats | None = None
         if prices:
             accepted = [current if branch.accepted is None else branch.accepted for branch in prices]

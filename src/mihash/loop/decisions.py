@@ -61,14 +61,14 @@ class Check(Record):
     accepted
         Whether the current mapping was accepted.
     gain, current, snapshot
-        The gain in quality and the two qualities that were compared, in bits; None where they were not measured.
+        The gain in quality and the two qualities that were compared, in bits; None if they were not measured.
         Of an alarm: its strength, and what the codes say about new examples and about the sample. Of a price: the
         new and the old one are ``current`` and ``snapshot``.
     reason
         One sentence for a person.
     at, status, items, seconds
         In an index: when the decision was stored; and the status of its version, how many items were encoded for
-        it and how long that took. None where there is no version.
+        it and how long that took. None if there is no version.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Check(Record):
 
     @property
     def decision(self) -> Decision:
-        """What was decided, as a trigger returns it: NaN where nothing was measured."""
+        """What was decided, as a trigger returns it: NaN if nothing was measured."""
         gain, current, snapshot = (
             nan if value is None else value for value in (self.gain, self.current, self.snapshot)
         )

@@ -26,7 +26,7 @@ class Distances(NamedTuple):
         The code length b.
     neighbors, others
         The shares (b + 1,) of neighbours, and of others, at each Hamming distance: the mean over the examples that
-        have such; zeros where none has.
+        have such; zeros if none has.
     information
         Quality (Eq. 6), in bits.
     sample

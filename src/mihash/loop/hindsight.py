@@ -83,17 +83,17 @@ class Hindsight(Record):
     Attributes
     ----------
     checks
-        How many checks were looked at.
+        How many checks were compared.
     price
         What a rehash costs, in perfectly answered queries.
     rehashes, missed, cost
-        How often the table was recomputed, what was missed in all, and the cost of both.
+        The number of rehashes, the total loss, and the cost of both.
     best_rehashes, best_cost
         The same for the best schedule.
     best_at
         After how many examples the best schedule rehashes.
     ratio
-        ``cost / best_cost``; None where that is 0.
+        ``cost / best_cost``; None if that is 0.
     """
 
     checks: int
@@ -115,11 +115,11 @@ class Hindsight(Record):
 
 
 def in_hindsight(checks: Iterable[Check], price: float) -> Hindsight | None:
-    """Compare the checks of a history with the best schedule; None where none of them measured anything.
+    """Compare the checks of a history with the best schedule; None if none of them measured anything.
 
-    A history has the quality of the current mapping and of the table at each check, and no others. What a table
-    made at one check would miss at a later one is taken as the difference of what the table that was there missed
-    at the two: mappings are assumed to improve for every table alike.
+    A history has the quality of the current mapping and of the table at each check, but not that of a table made
+    at another time. The loss of such a table is estimated: what the real table missed at the check, minus what it
+    missed when the other table would have been made. This assumes that mappings improve alike for every table.
 
     Parameters
     ----------

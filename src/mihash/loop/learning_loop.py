@@ -1,13 +1,13 @@
 """The loop of Fig. 2: a learner moves the mapping, a reservoir samples the stream, a trigger decides.
 
 What is learned and decided is a function of the parameters and of the rows so far. Blocks end at fixed example
-counts (multiples of the learner's block size), wherever the stream was cut into calls: rows that do not fill a
-block wait, and a check in mid-block works on copies that have learned from them. Where a drift watch or a price is
-to look at rows before they are learned, they wait for a whole window: one or more blocks, at least 100 rows.
+counts (multiples of the learner's block size), however the stream is split into calls: rows that do not fill a
+block wait, and a check in mid-block works on copies that have learned from them. If a drift watch or a price
+measures rows before they are learned, they wait for a whole window: one or more blocks, at least 100 rows.
 
-A yes makes the current mapping the accepted one, with which later checks compare the current one. When a hash
-table with its codes is published does not matter here. A replay follows the log: stored checks are read, not made
-again. So an index also continues where it was on another processor, where learning ends in other last bits.
+When a check accepts the current mapping, later checks compare with it, whether or not its codes are published yet.
+A replay reads stored checks instead of making them again. So an index also continues on another kind of processor,
+where learning differs in the last bits.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Loop:
     triggers
         When a mapping is accepted. None for a trigger means: only on request.
     drift
-        What looks for changes of the stream; None for nothing. At an alarm the reservoir and the learner follow.
+        The drift watch, or None. At an alarm the reservoir and the learner follow the new stream.
     metric
-        ``"euclidean"`` or ``"cosine"``: features are centred and scaled, by the first 256 examples; until there
-        are so many, they wait. None: features are used as they are.
+        ``"euclidean"`` or ``"cosine"``: features are centred and scaled by the first 256 examples; until then,
+        rows wait. None: features are not changed.
     raises
-        Whether an error of the learner is raised. Otherwise it stops the learning, and nothing else: ``failure``
-        says why, the accepted mapping stays, and `succeed` starts a new learner.
+        Whether an error of the learner is raised. Otherwise only learning stops: ``failure`` says why, the
+        accepted mapping stays, and `succeed` starts a new learner.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Loop:
 
     @property
     def labels(self) -> Labels:
-        """Labels of earlier rows, which say what kind all are; None where there are none."""
+        """Labels of earlier rows, which say what kind all are; None if there are none."""
         return self.reservoir.y if len(self.reservoir) or self.queue.first is None else self.queue.first.labels
 
     def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
@@ -301,7 +301,7 @@ class Loop:
         return self._decided("request", self.seen, Decision(True, nan, reason), self._current(), notify)
 
     def set_price(self, price: float, reason: str, notify: Notify = _ignore) -> Check:
-        """Let a rehash cost so many queries from now on, where the first trigger has a price."""
+        """Set the price of a rehash, in queries; raise if the first trigger has no price."""
         trigger = self.branches[0].trigger
         if not isinstance(trigger, PriceUpdate):
             raise NotReady("The trigger has no price: use PriceUpdate.")
@@ -325,7 +325,7 @@ class Loop:
         """Ask a trigger about a mapping, forced or offered."""
         branch, begin = self.branches[position], time.thread_time()
         if branch.trigger is None or branch.accepted is None:
-            raise NotReady("There is no trigger to ask, or no first mapping to compare with.")
+            raise NotReady("There is no trigger, or no accepted mapping to compare with.")
         decision = decide(branch.trigger, mapping, branch.accepted, reservoir, self.quality, **how)
         branch.deciding_s += time.thread_time() - begin
         return decision
@@ -364,7 +364,7 @@ class Loop:
         return check
 
     def follow(self, log: Iterable[Entry]) -> None:
-        """Take over stored checks with the mappings that they accepted, in place of making them again."""
+        """Take over stored checks with the mappings that they accepted, instead of making them again."""
         self._log = DecisionLog(log)
 
     def _end_log(self) -> None:
@@ -397,7 +397,7 @@ class Loop:
         return lambda mapping: reservoir_distances(reservoir, mapping, normalization)
 
     def succeed(self, stopped: Loop) -> None:
-        """Replace a loop that has stopped: keep its accepted mapping, and learn anew from the rows to come."""
+        """Replace a loop that has stopped: keep its accepted mapping, and restart learning with the next rows."""
         if stopped.accepted is not None:
             self.learner.start(stopped.accepted.n_features)
         self.branches, self.normalization = stopped.branches, stopped.normalization

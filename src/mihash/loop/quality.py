@@ -1,4 +1,4 @@
-"""Codes of the reservoir, and quality (Eq. 6) on it: made again only for the examples that were replaced."""
+"""Quality (Eq. 6) on the reservoir; only examples that were replaced since the last check are encoded again."""
 
 from dataclasses import dataclass, field
 from typing import Any

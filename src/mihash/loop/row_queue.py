@@ -66,7 +66,7 @@ class RowQueue:
 
     @property
     def first(self) -> QueuedRows | None:
-        """The oldest rows, None where the queue is empty."""
+        """The oldest rows, None if the queue is empty."""
         return self._parts[0] if self._parts else None
 
     @property

@@ -38,7 +38,7 @@ LENGTHS = _scale(-4, 2)
 
 
 def factors_of(margins: Matrix, n_features: int) -> NDArray[np.uint8]:
-    """Return the two bytes (n, 2) of items of so many features from their margins (n, b).
+    """Return the two bytes (n, 2) of items with ``n_features`` features from their margins (n, b).
 
     Examples
     --------

@@ -57,7 +57,7 @@ class NormalizedMapping(HashMapping):
         if isinstance(inner, LinearMapping) and sums.lengths(self.mean[None])[0] * abs(float(self.gain[0])) < _FAR:
             weights = inner.weights.astype(np.float64) * float(self.gain[0])
             offset = inner.offset - sums.over_rows(self.mean[:, None] * weights)
-            with np.errstate(over="ignore"):  # `frozen` raises where a number does not fit
+            with np.errstate(over="ignore"):  # `frozen` raises if a number does not fit
                 self._folded = LinearMapping(weights, offset)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -24,7 +24,7 @@ _SAFE = 1.01  # for the rounding of the bounds themselves
 
 
 def without_blas(n: int, n_features: int) -> bool:
-    """Tell whether the signs of n rows of so many features are found without BLAS."""
+    """Tell whether the signs of n rows with ``n_features`` features are computed without BLAS."""
     return n <= FEW_ROWS and n_features <= _SLICE
 
 
@@ -82,7 +82,7 @@ class LinearSigns:
         return codes
 
     def _error_bounds(self, n_terms: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return slope and level of the bound of a product's error, slope |x| + level, after so many roundings."""
+        """Return slope and level of the bound of a product's error, slope |x| + level, for sums of ``n_terms``."""
         share = n_terms * _UNIT_32
         product_error = _SAFE * (share / (1 - share) + 2.0**-40)
         lost = 2 * len(self._weights) * _SMALLEST

@@ -54,7 +54,7 @@ class ExternalMapping(OnlineLearner):
         self.start(mapping.n_features)
 
     def begin(self, n_features: int) -> None:  # noqa: ARG002 -- the mapping knows
-        """Raise where no mapping was given yet."""
+        """Raise if no mapping was given yet."""
         if self._mapping is None:
             raise NotReady("There is no mapping yet: give one first.")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float32]
 
-_WIDE, _RANK = 2048, 512  # beyond so many features, so many leading directions are kept
+_WIDE, _RANK = 2048, 512  # with more than _WIDE features, keep _RANK leading directions
 _ROUNDING = 1e-6  # of the largest eigenvalue: what is smaller is not told from zero
 
 

@@ -42,8 +42,8 @@ Matrix = NDArray[np.float32]
 
 _AUTO = "auto"
 _MEMORY, _MEMORY_PER_CLASS = 20_000, 500  # examples
-_GROWN = 10  # a class refreshes the basis when it has twice its examples and so many more
-_OUTSIDE = 5  # the preconditioner outside the basis is made anew at every so many-th refresh
+_GROWN = 10  # a class refreshes the basis when it has twice its examples and _GROWN more
+_OUTSIDE = 5  # the preconditioner outside the basis is recomputed at every _OUTSIDE-th refresh
 _FEWEST = 50  # examples in the sample before the first information step
 _DRAWS = (150, 2500)
 _PAIRS = 62_500
@@ -95,9 +95,9 @@ class MomentHash(OnlineLearner):
     n_anchors
         How many anchors the kernel map has.
     replay
-        How many steps to take on each block with labels, in place of one, on rows drawn from the whole past
-        instead of the sample. 5 gives better codes at several times the cost. An index draws from its stored
-        rows; elsewhere the learner keeps every example in memory.
+        How many steps to take on each block with labels, instead of one, on rows drawn from the whole past instead
+        of the sample. 5 gives better codes at several times the cost. An index draws from its stored rows;
+        elsewhere the learner keeps every example in memory.
     rank
         How many leading directions of the covariance to keep, in place of d x d numbers; None for all of it up
         to 2048 features, and for 512 beyond.
@@ -107,7 +107,7 @@ class MomentHash(OnlineLearner):
     Attributes
     ----------
     past
-        Where the examples of the past are, for ``replay``; None where the learner keeps them itself.
+        Where the examples of the past are, for ``replay``; None if the learner keeps them itself.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class MomentHash(OnlineLearner):
     def current(self) -> HashMapping:
         """Return the mapping learned so far: the average of the hyperplanes, about the mean.
 
-        Without labels they are turned apart, except on a kernel map, which has no margins.
+        Without labels they are made more orthogonal, except on a kernel map, which has no margins.
         """
         if self._basis is None or self._planes is None:
             return LinearMapping(hyperplanes(self._dimension, self.n_bits, self.seed))
@@ -269,7 +269,7 @@ class MomentHash(OnlineLearner):
         return Moments(d, float(self.memory), rank=rank)
 
     def _has_grown(self) -> bool:
-        """Tell whether a class has so many more examples than at the last refresh that its mean has moved."""
+        """Tell whether a class has enough more examples than at the last refresh for its mean to have moved."""
         assert self._moments is not None
         if not self._labelled or self._basis is None:
             return False
@@ -343,7 +343,7 @@ class MomentHash(OnlineLearner):
             yield from from_sample(block, reservoir, n, n_others, self.seed)
 
     def _refresh(self, sample: Matrix) -> None:
-        """Make the basis anew from the moments; M and D stay, so that the codes move with it."""
+        """Recompute the basis from the moments; M and D stay, so that the codes move with it."""
         assert self._moments is not None
         self._moments = self._moments.gathered()
         self._counts_then = self._moments.counts

@@ -32,9 +32,9 @@ class Moments:
     memory
         A row's weight falls to 1/e after this many rows; None: never.
     per_class
-        The same after so many rows for each class that was seen, if that is more.
+        The same after ``per_class`` rows for each class that was seen, if that is more.
     rank
-        How many leading directions of the covariance are kept, in place of all of it; None for all.
+        How many leading directions of the covariance to keep; None keeps all of it.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class OnlineLearner(ABC):
     name: ClassVar[str]
     needs_labels: bool = False
     block_size: int = 100
-    forced_until: int = 0  # until so many examples, the table is updated after every block (App. D.2)
+    forced_until: int = 0  # for this many examples, the table is updated after every block (App. D.2)
     uses_threshold: bool = True  # whether it learns from pairs below a distance, where there are no labels
     refusal: str | None = None  # why a method that is fitted to the sample could not learn from the last one
     learned_names: ClassVar[tuple[str, ...]] = ("W",)

@@ -27,7 +27,7 @@ class Planes(NamedTuple):
     pull
         The gradient of D (d, b), summed over the steps since D moved last.
     mean_m, mean_d
-        The averages, which are handed out.
+        The averages, which become the mapping.
     k
         How many steps the averages are over.
     """
@@ -104,8 +104,8 @@ class Planes(NamedTuple):
         rate, correction
             The step sizes of M and D.
         every
-            D moves once in so many steps, by the sum of their gradients: its preconditioner is the dearest part
-            of a step. A gradient that stays the same moves it as far as a step each time would.
+            D moves once in ``every`` steps, by the sum of their gradients, because its preconditioner is the most
+            expensive part of a step. A constant gradient moves D as far as a move in each step would.
         least_weight
             The least weight of a step in the averages.
         """
@@ -130,10 +130,10 @@ class Planes(NamedTuple):
 def turned_apart(W: Matrix) -> Matrix:
     """Return hyperplanes (d, b) nearer to orthonormal: U S^a V', where U S V' are W with unit columns.
 
-    Information steps turn hyperplanes towards each other, which tells neighbours apart by Hamming distance. But
-    sums of margins stand for distances only if the hyperplanes are orthogonal. The power a is 1/2 from 64 bits on.
-    With 32 bits or fewer it is 1, where margins gain little and Hamming distance loses; between, it is in
-    proportion. Each column keeps its size.
+    Information steps turn hyperplanes towards each other, which separates neighbours from others by Hamming
+    distance. But sums of margins estimate distances only if the hyperplanes are orthogonal. The power a is 1/2
+    from 64 bits on. With 32 bits or fewer it is 1, because margins gain little there and Hamming distance loses;
+    between, it is interpolated. Each column keeps its length.
 
     Examples
     --------

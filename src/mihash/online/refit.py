@@ -45,7 +45,7 @@ class Refit(OnlineLearner):
     Attributes
     ----------
     refusal
-        Why the method could not learn from the last sample; None where it could.
+        Why the method could not learn from the last sample; None if it could.
 
     Examples
     --------

@@ -45,8 +45,8 @@ class SketchHash(OnlineLearner):
         The code length b. Where the sketch has only r < b directions, all are used, through a random matrix (r, b)
         with orthonormal rows in place of the rotation.
     sketch_size
-        The number of rows l of the sketch, even. The paper uses 200 (CIFAR-10) and 100. Until so many examples
-        were seen, the loop updates the table after every batch (App. D).
+        The number of rows l of the sketch, even. The paper uses 200 (CIFAR-10) and 100. For the first
+        ``sketch_size`` examples, the loop updates the table after every batch (App. D).
     batch_size
         How many examples are learned from at a time; the paper uses 50.
     rotate

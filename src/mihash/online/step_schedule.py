@@ -1,20 +1,20 @@
-"""When MomentHash takes information steps, how many on a block, and when it makes its basis anew."""
+"""When MomentHash takes information steps, how many on a block, and when it recomputes its basis."""
 
 FIRST_REFRESH = 100  # examples; then 200, 400, 800, 1600, and so on by `next_refresh`
 _EVERY = 1000  # examples between refreshes later, or a share of those in the moments:
 _SHARE_LABELLED, _SHARE = 0.1, 0.2
 _EARLY, _EARLY_PER_CLASS, _MOST_STEPS = 500, 20, 10
 _SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
-_LATER_BLOCKS = 2  # on every so many-th
+_LATER_BLOCKS = 2  # on every second block
 _OFTEN = 5000  # examples; without labels, steps are taken on every n-th block of a stream n times as long,
-_RARELY = 20  # and on one in so many at least
+_RARELY = 20  # but on at least one block in _RARELY
 
 
 def n_steps(since: int, n_classes: int, replay: int) -> int:
     """Return how many steps to take on a block with labels: several while the stream is young.
 
-    One on the block of an alarm: until the next refresh the basis is that of the stream before, and several
-    steps in it would part the codes of the rows to come from those of the rows before.
+    One on the block of an alarm: until the next refresh the basis is that of the old stream, and several steps in
+    it would separate the codes of new rows from those of old rows.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def takes_steps(labelled: bool, since: int, n_blocks: int, n_classes: int) -> bo
 
 
 def next_refresh(due: int, labelled: bool, weight: float, block_size: int) -> int:
-    """Return after how many examples the basis is made anew, once it was at ``due``.
+    """Return after how many examples the basis is recomputed next, after the refresh at ``due``.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Played(Record):
     name
         Its name.
     skipped
-        Why it did not play; None where it did.
+        Why it did not play; None if it did.
     recall
         recall@10, the mean over the searches: the share of the true ten nearest that are found.
     recalls, code_recalls
@@ -70,7 +70,7 @@ class Played(Record):
 
 
 def true_nearest(workload: Workload, k: int = K) -> list[NDArray[np.int64]]:
-    """Return the tags of the k nearest items of each query at each search, -1 where there are fewer.
+    """Return the tags of the k nearest items of each query at each search, -1 if there are fewer.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def recall_of(found: NDArray[np.int64], true: NDArray[np.int64]) -> float:
 
 
 def check_data(workload: Workload) -> None:
-    """Raise where the data has too few rows for the runbook, or the queries have another width."""
+    """Raise if the data has too few rows for the runbook, or the queries have another width."""
     needed = workload.runbook.n_rows
     if needed > len(workload.X):
         raise InvalidInput(f"The runbook needs {needed:,} rows; the data has {len(workload.X):,}.")

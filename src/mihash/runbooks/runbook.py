@@ -104,7 +104,7 @@ class Runbook:
 
     @classmethod
     def of_steps(cls, name: str, steps: Sequence[Step]) -> "Runbook":
-        """Return a runbook with the number of points that its steps need; raise where one cannot be done."""
+        """Return a runbook with the number of points that its steps need; raise if one cannot be done."""
         stored: set[int] = set()
         most = 0
         for number, step in enumerate(steps, 1):

@@ -163,7 +163,7 @@ def _few(
     ids: NDArray[np.int64],
     distances: NDArray[np.int32],
 ) -> bool:
-    """Find the k nearest codes of those below a limit; return False where there are fewer for some query."""
+    """Find the k nearest codes of those below a limit; return False if there are fewer for some query."""
     n, (n_queries, k), filtered = len(columns[0]), ids.shape, len(live) > 0
     n_bits = 8 * columns[0].itemsize * len(columns)
     block_codes = max(_BLOCK_BYTES * 8 // n_bits // LANES, 1) * LANES

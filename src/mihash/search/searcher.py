@@ -1,4 +1,4 @@
-"""The choice of a search method: a scan, or multi-index hashing where that is cheaper.
+"""The choice of a search method: a scan, or multi-index hashing if that is cheaper.
 
 Multi-index hashing is faster on codes that cluster, as learned ones do, and slower on random ones. So the cost is
 counted: some of the codes serve as queries, and the sizes of the buckets that they would open give the cost of a

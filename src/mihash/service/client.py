@@ -134,7 +134,7 @@ class Client:
         keys
             Unique strings or whole numbers; running numbers by default.
         labels
-            A class for each vector, or lists of 0 and 1; None where it is missing.
+            A class for each vector, or lists of 0 and 1; None if it is missing.
         metadata
             A dictionary for each vector, or None.
         """
@@ -182,7 +182,7 @@ class Client:
         labels: Sequence[Any] | None = None,
         metadata: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> int:
-        """Store vectors under keys, in place of what these keys have; return how many items were replaced.
+        """Store vectors under keys and replace items that have them; return how many were replaced.
 
         Without ``metadata``, stored items keep theirs.
         """

@@ -23,7 +23,7 @@ async def rehash(request: Request) -> Response:
 
 @router.post("/v1/pause", summary="Pause rebuilding", responses=route_responses(State, 409, 504))
 async def pause(request: Request) -> Response:
-    """Build no new version until `resume`; learning and decisions go on."""
+    """Build no new version until `resume`; learning and decisions continue."""
     return await _run(request, OnlineIndex.pause)
 
 
@@ -35,12 +35,12 @@ async def resume(request: Request) -> Response:
 
 @router.post(
     "/v1/price",
-    summary="Say what a rehash costs",
+    summary="Set the price of a rehash",
     responses=route_responses(Price, 400, 408, 409, 413, 415, 422, 504),
     openapi_extra=body_of(PriceBody, binary=False),
 )
 async def price(request: Request) -> Response:
-    """Set the price of a rehash in queries, or measure it; 422 where the trigger has no price."""
+    """Set the price of a rehash in queries, or measure it; 422 if the trigger has no price."""
     service = service_of(request)
     async with service.bodies.receive(request, PriceBody.parse) as wanted:
         return respond(await service.write(lambda index: {"price": index.set_price(wanted.price)}))

@@ -157,7 +157,7 @@ class EventFeed:
 
 
 def _newest(index: OnlineIndex) -> int:
-    """Return the number of the newest decision, -1 where there is none."""
+    """Return the number of the newest decision, -1 if there is none."""
     newest = index.history(limit=1)
     return newest[-1]["number"] if newest else -1
 

@@ -50,7 +50,7 @@ async def history(request: Request, query: Annotated[HistoryQuery, Query()]) -> 
     responses=route_responses(Hindsight, 409, 422, 504),
 )
 async def hindsight(request: Request, query: Annotated[HindsightQuery, Query()]) -> Response:
-    """Compare the rehashes so far with the best times for them; 409 before a check has measured anything."""
+    """Compare the rehashes so far with the best schedule; 409 before the first check."""
 
     def work(index: OnlineIndex) -> dict[str, Any]:
         found = index.hindsight(query.price)
@@ -63,7 +63,7 @@ async def hindsight(request: Request, query: Annotated[HindsightQuery, Query()])
 
 @router.get("/v1/quality", summary="Decisions as points of a chart", responses=route_responses(Quality, 422, 504))
 async def quality(request: Request, query: Annotated[HistoryQuery, Query()]) -> Response:
-    """Return what each check compared: both qualities, and theta, the bits that the gain had to exceed."""
+    """Return what each check compared: both qualities, and theta, the gain in bits that a rehash needed."""
 
     def work(index: OnlineIndex) -> bytes:
         checks = index.history(after=query.after, limit=query.limit)
@@ -83,7 +83,7 @@ def _point(check: Any, trigger: Trigger) -> dict[str, Any]:
 
 @router.get("/v1/versions", summary="Published versions", responses=route_responses(Versions, 504))
 async def versions(request: Request) -> Response:
-    """Return the versions that have answered queries, with the items and the seconds of each."""
+    """Return the versions that have answered queries, with their items and build times."""
     return respond(await service_of(request).read(lambda index: to_json({"versions": index.versions()})))
 
 
@@ -102,7 +102,7 @@ async def distances(
         ),
     ],
 ) -> Response:
-    """Return the distributions of both distances, on the sample of now, under the mapping of a version."""
+    """Return both distributions of distances on the current sample, under the mapping of a version."""
     number = None if version == "current" else int(version)
     try:
         found = await service_of(request).read(lambda index: index.distances(number), slow=True)

@@ -66,8 +66,8 @@ register_url_convertor("anystring", _AnyString())
 async def add(request: Request, query: Annotated[AddQuery, Query()]) -> Response:
     """Store vectors and learn from them. When the response arrives they are on disk and can be found.
 
-    A request is stored as a whole, or not at all. With more than 500 rows the index goes on learning after the
-    response. JSON takes keys, labels and metadata; rows of a binary body are numbered.
+    A request is stored as a whole, or not at all. If a request has more than 500 rows, the index learns from the
+    rest after it responds. JSON takes keys, labels and metadata; rows of a binary body are numbered.
     """
     service, kind = service_of(request), media_type(request)
     parser = partial(_parse_items, kind, query, service.limits)
@@ -130,7 +130,7 @@ def _add(service: Service, index: OnlineIndex, vectors: NDArray[np.float32], mor
     openapi_extra=body_of(UpsertBody, binary=False),
 )
 async def upsert(request: Request) -> Response:
-    """Store vectors under keys, in place of what these keys have, and learn from them.
+    """Store vectors under keys, replace items that have these keys, and learn from the vectors.
 
     A request is stored as a whole, or not at all. A replaced item counts as new: it is listed last.
     """

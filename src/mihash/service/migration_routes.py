@@ -36,11 +36,11 @@ class NoMigration(BaseModel):
 
 @router.get(
     "/v1/migration",
-    summary="How far the migration is",
+    summary="The progress of the migration",
     responses=route_responses(Progress | NoMigration, 504),
 )
 async def progress(request: Request) -> Response:
-    """Return how far the migration is, and what to do next; the state "none" without a migration."""
+    """Return the progress of the migration and what to do next; the state is "none" without a migration."""
     return respond(await service_of(request).write(_progress))
 
 
@@ -111,13 +111,13 @@ async def roll_back(request: Request) -> Response:
     responses=route_responses(NoMigration, 409, 504),
 )
 async def finish(request: Request) -> Response:
-    """Remove the old vectors from the disk; the cut-over cannot be undone any more."""
+    """Remove the old vectors from the disk; after that the cut-over cannot be undone."""
     return await _take_step(request, Migration.finish)
 
 
 @router.delete("/v1/migration", summary="Cancel the migration", responses=route_responses(NoMigration, 409, 504))
 async def cancel(request: Request) -> Response:
-    """Remove the new vectors; the old ones answer on."""
+    """Remove the new vectors; the old ones continue to answer."""
     return await _take_step(request, Migration.cancel)
 
 
@@ -142,7 +142,7 @@ def _check_size(service: Service, n_rows: int, n_features: int) -> None:
 
 
 async def _take_step(request: Request, step: Callable[[Migration], None]) -> Response:
-    """Run a step of the migration that needs no body, and return how far it is then."""
+    """Run a step of the migration that needs no body, and return its progress."""
 
     def work(index: OnlineIndex) -> dict[str, Any]:
         step(_under_way(index))

@@ -49,7 +49,7 @@ class Worker:
         self.begin_at: float | None = None  # when to start again, on the monotonic clock
 
     def hear(self) -> bytes:
-        """Return what the process has sent, empty where it has ended."""
+        """Return what the process has sent, empty if it has ended."""
         try:
             message = self.connection.recv_bytes()
         except (EOFError, OSError):
@@ -130,7 +130,7 @@ def serve_readers(
 def _supervise(
     workers: list[Worker], signalled: int, announce: Callable[[str], None], report: Callable[[str], None]
 ) -> None:
-    """Replace workers that end, until a signal comes; raise where the first ones cannot open the index."""
+    """Replace workers that end, until a signal comes; raise if the first ones cannot open the index."""
     announced = False
     while True:
         now = time.monotonic()

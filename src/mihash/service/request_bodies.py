@@ -94,7 +94,7 @@ class BodyReceiver:
             self.n_bytes -= n_bytes
 
     def _check_lists(self, data: bytes) -> None:
-        """Refuse JSON with so many lists that parsing it would hold Python's global lock for long."""
+        """Reject JSON with too many lists: parsing it would hold Python's global lock for long."""
         most = max(_LISTS, _LISTS_PER_ROW * self._limits.rows)
         if data.count(b"[") + data.count(b"{") > most:
             message = f"A JSON body may have at most {most:,} lists and objects; send the rows in parts."
@@ -111,7 +111,7 @@ class BodyReceiver:
 
 
 def vectors_of(rows: list[list[float]]) -> NDArray[np.float32]:
-    """Return the vectors of a JSON body; raise where they have several widths.
+    """Return the vectors of a JSON body; raise if they have several widths.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class ItemsBody(_Request):
     vectors: Vectors = Field(description="One vector for each item, all of one width.")
     keys: Keys | None = Field(default=None, description="Unique keys; by default running numbers.")
     labels: Labels | None = Field(
-        default=None, description="A class for each item, number or name, or lists of 0 and 1; null where missing."
+        default=None, description="A class for each item, number or name, or lists of 0 and 1; null if missing."
     )
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
         default=None, description="An object for each item, to filter by and to return."
@@ -137,7 +137,7 @@ class SearchQuery(SearchOptions, AddQuery):
 
 
 class UpsertBody(ItemsBody):
-    """Items to store under their keys, in place of what these keys have."""
+    """Items to store under their keys; stored items with these keys are replaced."""
 
     keys: Keys = Field(description="A key for each item, all different.")
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
@@ -152,7 +152,7 @@ class UpdateBody(_Request):
     vectors: Vectors | None = Field(default=None, description="One vector for each item.")
     labels: Labels | None = Field(default=None, description="With vectors: a class for each, or null.")
     metadata: Annotated[list[Object | None], Field(fail_fast=True)] | None = Field(
-        default=None, description="An object for each item, in place of all that it has."
+        default=None, description="An object for each item; it replaces the stored metadata."
     )
 
 
@@ -205,7 +205,7 @@ class PriceBody(_Request):
     """What a rehash costs."""
 
     price: float | None = Field(
-        default=None, ge=0, lt=1e15, description="In queries; by default it is measured: the queries of its time."
+        default=None, ge=0, lt=1e15, description="In queries; by default measured: rehash time / query time."
     )
 
 
@@ -295,10 +295,10 @@ class ListedItem(BaseModel):
 
 
 class Listed(BaseModel):
-    """Items in the order of their age, the oldest first."""
+    """Items, oldest first."""
 
     items: list[ListedItem]
-    next: int | str | None = Field(description="The key to list on after; null where there are no more items.")
+    next: int | str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
 
 
 class Deleted(BaseModel):
@@ -320,10 +320,10 @@ class Found(BaseModel):
     """One result for each query, all from one version of the codes."""
 
     version: int | None
-    measure: str = Field(description="What the distances are: hamming, margin, or after rescore the metric.")
+    measure: str = Field(description="What the distances are: hamming, margin, or with rescore the metric.")
     results: list[Result]
     unknown_fields: list[str] = Field(
-        default=[], description="Where nothing was found: the fields of the filter that no item has."
+        default=[], description="If nothing was found: the fields of the filter that no item has."
     )
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 

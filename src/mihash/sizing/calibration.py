@@ -28,9 +28,9 @@ from .storing_costs import storing_costs
 
 DTYPES = ("float32", "float16")
 
-_LEARNED, _LEARNED_WIDE = 32_768, 8192  # examples to learn from: as many as have so many numbers, within these
+_LEARNED, _LEARNED_WIDE = 32_768, 8192  # most and fewest examples to learn from; between them, by _LEARNED_FLOATS
 _LEARNED_FLOATS = 1 << 24
-_FALLING = 4  # times the examples that were learned from: a stream that is longer is learned from no more rarely
+_FALLING = 4  # times ``n_learned`` examples: after these, the time to learn from an example stays the same
 _LABEL_BYTES = 8
 _SCANNED_BYTES = 16_000_000  # more than a core's own cache holds, as with any large index
 
@@ -60,30 +60,31 @@ class Calibration:
         Seconds to learn from an example late in a stream, to store a row, to read and encode a row again, and to
         compare a code.
     query_s
-        Seconds of a query apart from the scan, without looking up vectors.
+        Seconds of a query without the scan and without reading vectors.
     lookup_s, upsert_s
-        Seconds to look up one candidate among the vectors; seconds to replace a row, without learning.
+        Seconds to read the vector of one candidate; seconds to replace a row, without learning.
     disk_bytes, disk_base_bytes
-        Bytes on the disk for a row, vector and codes of two versions included, and for what was learned.
+        Bytes on disk for a row, with its vector and its codes of two versions, and for the learner's state.
     base_bytes
         Memory of a process that has a small index open, and has rehashed it.
     n_learned, updates, updates_doubling
-        After so many examples, how often the trigger had said yes, and how often in the last half of them.
+        How many examples were learned from; how often the trigger accepted, in all and in the last half of them.
     interval
-        After how many examples the trigger looked; a fixed rate updates as often.
+        Examples between two decisions of the trigger; a fixed rate rehashes as often.
     labelled
-        Whether the examples came with labels: learning then is several times as fast, and the updates are others.
+        Whether the examples had labels: learning is then several times as fast, and the number of rehashes
+        differs.
     learn_first_s, learn_falling_s
-        Seconds to learn from the first ``n_learned`` examples in all; and the s-th of those after them takes
-        ``learn_falling_s`` / s more than ``learn_s``, which stops falling after four times as many. By default all
-        take ``learn_s``.
+        Seconds to learn from the first ``n_learned`` examples together. The s-th example after them takes
+        ``learn_s`` + ``learn_falling_s`` / s, and stays there after 4 ``n_learned``. By default each takes
+        ``learn_s``.
     moves
-        Whether the learner learns anything; one that does not is never rehashed for.
+        Whether the learner moves its mapping; if not, there are no rehashes.
     n_searched, candidates, candidates_growth
-        In an index of so many rows, how many vectors a search without options looks up; in one of n times the rows
-        it is n ** ``candidates_growth`` times as many.
+        How many vectors (``candidates``) a search without options reads in an index of ``n_searched`` rows; with n
+        times the rows it reads n ** ``candidates_growth`` times as many.
     ranking_s
-        Seconds for each row of the index, where such a search ranks a share of all codes by margins.
+        Seconds for each row of the index, if such a search ranks a share of all codes by margins.
     """
 
     n_features: int
@@ -113,7 +114,7 @@ class Calibration:
     ranking_s: float = 0.0
 
     def learning_s(self, rows: int) -> float:
-        """Return the seconds to learn from so many examples.
+        """Return the seconds to learn from the first ``rows`` examples.
 
         Examples
         --------
@@ -129,12 +130,12 @@ class Calibration:
         return first + self.learn_s * (rows - n) + self.learn_falling_s * (log(end / n) + (rows - end) / end)
 
     def learning_late_s(self, rows: int) -> float:
-        """Return the seconds to learn from one more example after so many."""
+        """Return the seconds to learn from one more example after ``rows`` examples."""
         return self.learn_s + self.learn_falling_s / min(max(rows, self.n_learned), _FALLING * self.n_learned)
 
 
 def n_learned(n_features: int) -> int:
-    """Return how many examples of so many features a calibration learns from at most.
+    """Return how many examples with ``n_features`` features a calibration learns from at most.
 
     Examples
     --------

@@ -69,7 +69,7 @@ def _learned(X: NDArray[np.float32], y: NDArray[Any] | None, options: Options) -
 
 
 def _late(passed: list[tuple[int, float]]) -> tuple[float, float]:
-    """Return a and b of a + b / s, the seconds of the s-th example, from the seconds after so many examples.
+    """Return a and b of a + b / s, the seconds of the s-th example, from pairs of (examples, total seconds).
 
     Examples
     --------

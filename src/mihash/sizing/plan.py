@@ -1,9 +1,9 @@
-"""What an index will cost before it is built (docs/scale.md): a few rates of this machine, and a model.
+"""Estimates of what an index will cost (docs/scale.md), from a few rates of this machine and a model.
 
-Everything that grows does so with the rows: vectors and codes on the disk, codes in memory, the time of a rehash
-and of a scan. So a small index tells what a large one costs. How often the table is recomputed is the trigger's
-affair: on a stream that stays the same it says yes more and more rarely, about as often in each doubling of the
-stream; a fixed rate says yes all the time.
+All costs grow with the number of rows: vectors and codes on disk, codes in memory, the time of a rehash and of a
+scan. So a small index predicts the cost of a large one. The trigger decides how often the table is recomputed: on
+a stream that does not change, about equally often in each doubling of the stream. A fixed rate rehashes at every
+interval.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _AT_LEAST = 0.5  # rehashes in a doubling of the stream, where the sample had no
 
 @dataclass(frozen=True)
 class Plan:
-    """What an index of some size costs; on several nodes, what each of them has to bear.
+    """What an index of some size costs; with several nodes, the cost of each.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def plan(
     cores: int = 1,
     disk_bytes_per_s: float | None = None,
 ) -> Plan:
-    """Return what an index of so many rows costs, by the model of docs/scale.md.
+    """Return what an index of ``rows`` rows costs, by the model of docs/scale.md.
 
     Parameters
     ----------

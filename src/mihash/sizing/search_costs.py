@@ -20,7 +20,7 @@ K = 10
 QUERIES, ROUNDS = 64, 3
 """Queries in a round, and rounds of which the best counts."""
 
-_PARTS = 4  # so many times the rows, between the two sizes at which candidates are counted
+_PARTS = 4  # ratio of the two numbers of rows at which candidates are counted
 
 
 class Searched(NamedTuple):

@@ -37,13 +37,13 @@ class Change:
     kind
         ``"add"``, ``"upsert"``, ``"update"``, ``"describe"`` (an update of metadata alone) or ``"delete"``.
     keys
-        The keys of the items, all different; None where the table numbers them, or finds them by ``where``.
+        The keys of the items, all different; None if the table numbers them, or finds them by ``where``.
     vectors
         The new vectors (n, d) as float32; none for a delete, and where only metadata changes.
     labels
         Class labels (n,), a 0/1 matrix (n, classes), or None.
     texts
-        Metadata as JSON, one text or None for each row; None where none was given: a stored key then keeps what
+        Metadata as JSON, one text or None for each row; None if none was given: a stored key then keeps what
         is stored.
     source
         Where the rows came from and up to where it was read, or None.
@@ -179,11 +179,11 @@ class NumberedRows:
     segment
         The rows that come: their sequence numbers, vectors in the stored type, and labels.
     keys
-        The keys of the items, those of the removed ones for a delete; None where they are the sequence numbers.
+        The keys of the items, those of the removed ones for a delete; None if they are the sequence numbers.
     texts
-        Metadata as JSON for each row that comes, or that is described; None where no row has any.
+        Metadata as JSON for each row that comes, or that is described; None if no row has any.
     gone
-        For each item the sequence number of the row that goes, -1 where none does; empty where none goes at all.
+        For each item the sequence number of the row that goes, -1 if none does; empty if none goes at all.
     described
         The sequence numbers of the rows that stay and get the metadata ``texts``.
     expired

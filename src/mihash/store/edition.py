@@ -117,12 +117,12 @@ class Edition:
 
     @cached_property
     def live(self) -> Bitmap | None:
-        """Which rows were not deleted, as a bitmap; None where none was."""
+        """Which rows were not deleted, as a bitmap; None if none was."""
         return as_bitmap(~self.dead) if self.n_dead else None
 
     @property
     def last(self) -> int:
-        """The last sequence number, -1 where there are no rows."""
+        """The last sequence number, -1 if there are no rows."""
         return int(self.ids_[self.n - 1]) if self.n else -1
 
     @property
@@ -151,7 +151,7 @@ class Edition:
         return self.appended(ids, np.concatenate([codes, factors_of(self.mapping.margins(X), X.shape[1])], axis=1))
 
     def without(self, ids: Sequence[int] | NDArray[np.int64], n_tombstones: int | None = None) -> "Edition":
-        """Return the edition with some rows marked as deleted, after so many deletions in all."""
+        """Return the edition with some rows marked as deleted; ``n_tombstones`` counts all deletions."""
         rows = self.places(np.asarray(ids, dtype=np.int64))
         dead = self.dead_.copy()
         dead[rows] = True

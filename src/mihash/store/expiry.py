@@ -71,7 +71,7 @@ class Expiry:
     Attributes
     ----------
     ages
-        The times of the items that are stored; None where they were not read.
+        The times of the items that are stored; None if they were not read.
     """
 
     def __init__(self, table: "Table") -> None:

@@ -76,7 +76,7 @@ def where_sql(tree: Tree) -> tuple[str, list[Any], bool]:
 
 
 def paths_of(name: str) -> list[str] | None:
-    """Return where a field may be, as JSON paths: under its name, or else in objects; None where no path can say.
+    """Return where a field may be, as JSON paths: under its name, or else in objects; None if no path can say.
 
     A JSON path cannot say a double quote, a backslash or, in SQLite 3.40, a control character.
 

@@ -9,7 +9,7 @@ A filter is a dictionary. It is true of an item if every entry of it is::
     {"year": {">=": 2000, "<": 2010}}         the same
     {"at": {">=": datetime(2026, 1, 1)}}      a time, which metadata stores as text
     {"camera.lens": "50 mm"}                  field lens of the object camera
-    {"year": {"$exists": True}}               the item has the field, be it null
+    {"year": {"$exists": True}}               the item has the field, null or not
     {"$or": [{...}, {...}], "$not": {...}}    filters within filters: $and, $or, $not
     {}                                        true of every item
 
@@ -24,7 +24,7 @@ operator             also      true if the field
 ``$nin``                       equals none of them: exactly where ``$in`` is false
 ``$contains``                  is a list that has the value, or a string that has it as a part
 ``$startswith``                is a string that begins with the value
-``$exists``                    is there (True) or is not (False); a field that is null is there
+``$exists``                    exists (True) or does not exist (False); a null field exists
 ===================  ========  ===============================================================
 
 - Types do not mix: the string "1", the number 1 and True are three things, and a range over another type, or
@@ -34,7 +34,7 @@ operator             also      true if the field
 - A list is looked into one level deep. A range is false of a list. A field that is an object equals no value.
 - "a.b" is field b of the object a, or, in an item that has one, the field of that name. A name with a double
   quote, a backslash or a control character is taken as it is written. A "$" at the start of a name is special:
-  ``$and``, ``$or`` and ``$not`` are operators, and two of them stand for one, so that {"$$x": 1} asks for the
+  ``$and``, ``$or`` and ``$not`` are operators, and "$$" stands for "$", so {"$$x": 1} is a condition on the
   field "$x". Any other "$..." is an error.
 - A float equals itself whatever its digits. SQLite may read two floats that differ only in the last bit as one.
 

@@ -50,7 +50,7 @@ def generation_folder(root: Path, number: int) -> Path:
 
 
 def as_generation(value: Any) -> int:
-    """Return the stored number of a generation, or raise where it is none."""
+    """Return the stored number of a generation, or raise if it is none."""
     if value is None:
         return 0
     if not isinstance(value, int) or not 0 <= value < 10**9:

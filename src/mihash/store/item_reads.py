@@ -36,7 +36,7 @@ class ItemReads(ABC):
         return np.array([number is not None for number in ids], dtype=np.bool_)
 
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
-        """Return the metadata of items, None for those without; raise where its JSON exceeds ``max_bytes``."""
+        """Return the metadata of items, None for those without; raise if its JSON exceeds ``max_bytes``."""
         return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
 
     def keys(
@@ -59,7 +59,7 @@ class ItemReads(ABC):
     def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
-        """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
+        """Return the sequence number of each key, None if it is not stored, and its metadata as text."""
 
     @abstractmethod
     def listed(

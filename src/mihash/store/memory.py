@@ -173,7 +173,8 @@ class MemoryTable:
         n_threads
             How many threads share the work.
         radius
-            In place of the k nearest, all items at most so many bits away: lists with one array for each query.
+            Return all items within this Hamming distance instead of the k nearest: lists with one array for each
+            query.
         mask
             Which items may be found, as booleans in the order of addition; all by default.
         """

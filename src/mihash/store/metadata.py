@@ -139,7 +139,7 @@ def as_scalar(place: str, value: Any, rule: str = RULE) -> Scalar:
 
 
 def check_text(what: str, text: Any) -> None:
-    """Raise where a value is not a string that SQLite can store."""
+    """Raise if a value is not a string that SQLite can store."""
     what = what[0].upper() + what[1:]
     if not isinstance(text, str):
         raise InvalidInput(f"{what} must be a string; got {shown(text)}.")

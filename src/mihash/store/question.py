@@ -29,7 +29,7 @@ class Nearest(NamedTuple):
     found
         Ids and distances for each query, nearest first.
     keys
-        The keys of these ids; None where the ids are the keys, or keys were not asked for.
+        The keys of these ids; None if the ids are the keys, or keys were not asked for.
     version
         The version of the hash table that answered, -1 before the first.
     missing
@@ -46,7 +46,7 @@ class Nearest(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """The nearest codes to each query, with the sums of margins that rank them, or None where nothing does.
+    """The nearest codes to each query, with the sums of margins that rank them, or None if nothing does.
 
     ``most`` is how many codes were asked for; None for all within a radius.
     """
@@ -195,26 +195,26 @@ class Question:
         default=None,
         metadata=_about(
             "integer",
-            "How many of the nearest codes to rank again by their vectors' distance; 0: none; null: by `recall`.",
+            "How many candidates to rank by their vectors' distance; 0: none; null: by `recall`.",
             0,
         ),
     )
     radius: int | None = field(
         default=None,
-        metadata=_about("integer", "Return all items at most this many bits away, in place of the k nearest.", 0),
+        metadata=_about("integer", "Return all items within this Hamming distance instead of the k nearest.", 0),
     )
     margins: bool | None = field(
         default=None,
         metadata=_about(
             "boolean",
-            "Whether the nearest codes are ranked again by the query's margins; null: where the mapping has them.",
+            "Whether to rank the nearest codes by the query's margins; null: if the mapping has them.",
         ),
     )
     recall: float | None = field(
         default=None,
         metadata=_about(
             "number",
-            "The share of the true k nearest to find, above 0 and at most 1, in place of `rescore`; 0.95.",
+            "The share of the true k nearest to find, above 0 and at most 1; instead of `rescore`. null: 0.95.",
         ),
     )
     method: Method = field(
@@ -223,9 +223,9 @@ class Question:
     )
     n_threads: int = field(default=1, metadata=_about("integer", "How many threads share the work.", 1))
     factors: bool | None = None
-    """Whether margins are made estimates by the two bytes of each code; None: where that was measured to pay."""
+    """Whether to estimate distances by margins and the two bytes; None: if that was measured to pay."""
     n_ranked: int | None = None
-    """How many of the nearest codes are ranked by margins; None: by how many are wanted."""
+    """How many of the nearest codes to rank by margins; None: by the number of results."""
     single: bool = False
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 
@@ -280,18 +280,18 @@ class Question:
 
     @property
     def n_wanted(self) -> int:
-        """How many of the nearest codes are returned, or looked up to be rescored."""
+        """How many candidates are returned, or read to be rescored."""
         return max(self.k, self.rescore or 0)
 
     def by_margins(self, mapping: HashMapping | None) -> bool:
-        """Tell whether codes of a mapping are ranked by margins; raise where that was asked for in vain."""
+        """Tell whether to rank codes of a mapping by margins; raise if `margins=True` and it has none."""
         has = mapping is None or mapping.has_margins
         if self.margins and not has:
             raise InvalidInput("The hash mapping of this index has no margins: leave `margins` out.")
         return has and self.margins is not False and self.radius is None
 
     def measure(self, metric: str, mapping: HashMapping | None) -> str:
-        """Return what distances are in an answer under a mapping, where vectors are compared by a metric."""
+        """Return the measure of the distances in an answer, for a mapping and a metric of vectors."""
         if self.rescore:
             return metric
         return "margin" if self.by_margins(mapping) else "hamming"

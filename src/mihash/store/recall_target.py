@@ -1,20 +1,20 @@
-"""How many candidates a search looks up among the vectors, so that it finds the wanted share of the true nearest.
+"""How many candidates' vectors a search reads to find the wanted share of the true nearest.
 
-Some stored items serve as queries. Their nearest others are found once, from all vectors; then it is counted how
-many of these are among the first candidates by code and margins, for each number of candidates. The least number
-that reaches the target, by two standard errors of the mean, is chosen; where the caller names no target, at least
-ten for each result and 100 in all, which cost little. It is measured again for a new version of the codes, when
-the table has grown or shrunk by half, and when the drift watch has noticed that the stream is another.
+Some stored items serve as queries. Their true nearest others are found once, from all vectors. Then, for each
+number of candidates, the index counts how many of these are among the first candidates by code and margins. It
+chooses the smallest number that reaches the target with a margin of two standard errors. If the caller names no
+target, it takes at least ten for each result and 100 in all, which cost little. It measures again for a new
+version of the codes, when the table has grown or shrunk by half, and after an alarm of the drift watch.
 
-Candidates are the first by margins among the codes that are nearest in Hamming distance. Where lengths or a few
-features decide what is near, the true nearest are not among the few nearest codes. So how many codes are ranked by
-margins is chosen as well: the pair that costs least.
+Candidates are the first by margins among the codes that are nearest in Hamming distance. If lengths or a few
+features decide what is near, the true nearest are not among the few nearest codes. So the number of codes to rank
+by margins is chosen as well: the pair that costs least.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
 
-For inner products queries are seldom like the items, so what items tell is not enough: so many are looked up for
-any target.
+For inner products, queries seldom resemble the items, so a measurement with items is not enough: a minimum number
+of candidates is read for any target.
 """
 
 import json
@@ -63,7 +63,7 @@ _Name = tuple[int, float, bool]
 
 
 class Choice(NamedTuple):
-    """How many candidates are looked up, and the recall that was measured with them; None where it was not.
+    """How many candidates are looked up, and the recall that was measured with them; None if it was not.
 
     ``n_ranked`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
     """
@@ -204,7 +204,7 @@ class RecallTarget:
         return edition is None or not edition.has_factors or margins is False or self._is_known(edition)
 
     def _is_known(self, edition: "Edition | Published") -> bool:
-        """Tell whether it was measured for this version, and about so many items, if the two bytes pay."""
+        """Tell whether this version, with about as many items, was tested for whether the two bytes pay."""
         version, n_items, _ = self._factors_pay
         return version == edition.version and _is_like(n_items, edition.n_items)
 
@@ -321,7 +321,7 @@ class RecallTarget:
         factors: bool,
         n_ranked: int | None,
     ) -> "_Trial":
-        """Measure with so many ranked codes; the fewest candidates with the recall are chosen, or the most."""
+        """Measure with ``n_ranked`` codes; choose the fewest candidates that reach the recall, or the most."""
         wanted = max(_SAFE, least)
         while True:
             wanted = min(wanted, most)
@@ -357,7 +357,7 @@ def _growing(first: int, last: int) -> Iterator[int]:
 
 
 def most_candidates(n_items: int, share: int = _MOST) -> int:
-    """Return how many of so many items are looked up at most.
+    """Return how many of ``n_items`` vectors a search reads at most.
 
     Examples
     --------

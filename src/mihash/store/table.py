@@ -101,7 +101,7 @@ class Table(ItemReads):
         return bool(self.setting("compactions"))
 
     def setting(self, name: str) -> Any:
-        """Return a setting, None where there is none."""
+        """Return a setting, None if there is none."""
         if self.database.read_only and name not in self._settings:
             with self.database.read() as connection:
                 return read_settings(connection).get(name)
@@ -263,7 +263,7 @@ class Table(ItemReads):
             return published_versions(connection)
 
     def waiting(self) -> int | None:
-        """Return the number of the version that is to be built next, None where there is none."""
+        """Return the number of the version that is to be built next, None if there is none."""
         with self.database.read() as connection:
             return waiting_version(connection)
 
@@ -273,7 +273,7 @@ class Table(ItemReads):
             return mapping_of(connection, number)
 
     def check_width(self, mapping: HashMapping) -> None:
-        """Raise where a mapping does not fit the stored vectors."""
+        """Raise if a mapping does not fit the stored vectors."""
         if self.n_features is not None and mapping.n_features != self.n_features:
             raise InvalidInput(
                 f"The table holds {self.n_features} features; the mapping takes {mapping.n_features}."
@@ -332,7 +332,7 @@ class Table(ItemReads):
     # Hooks of the write path
 
     def _check_writable(self) -> None:
-        """Raise where nothing can be written."""
+        """Raise if nothing can be written."""
         self.database.check_writable()
 
     @abstractmethod
@@ -341,7 +341,7 @@ class Table(ItemReads):
 
     @abstractmethod
     def top_key(self) -> int:
-        """Return the largest key that is a number, -1 where there is none."""
+        """Return the largest key that is a number, -1 if there is none."""
 
     @abstractmethod
     def _store(self, connection: sqlite3.Connection, rows: NumberedRows) -> Callable[[], None]:
@@ -376,7 +376,7 @@ class Table(ItemReads):
 
     @abstractmethod
     def _ask(self, moment: Any, question: Question, with_keys: bool) -> Nearest | None:
-        """Answer from one moment; None where rows of it are gone."""
+        """Answer from one moment; None if rows of it are gone."""
 
     @abstractmethod
     def _attempts(self) -> Iterable[Any]:
@@ -392,7 +392,7 @@ class Table(ItemReads):
 
     @abstractmethod
     def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32] | None:
-        """Return the vectors of rows, None where one is gone."""
+        """Return the vectors of rows, None if one is gone."""
 
     @abstractmethod
     def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
@@ -402,7 +402,7 @@ class Table(ItemReads):
 
     @abstractmethod
     def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
-        """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
+        """Make the codes of a version beside those that answer, then swap; return False if it was stopped."""
 
     @abstractmethod
     def rows_after(self, last: int) -> Iterator[Segment]:

@@ -1,7 +1,7 @@
 """Windows: which items an index keeps, by number or by a time in their metadata; older ones expire.
 
 An expiry is part of the change that causes it: one transaction stores the new rows and removes the expired ones,
-so no answer holds an expired row. What has expired is stored, and is never decided again.
+so no answer holds an expired row. Expiries are stored and never computed again.
 """
 
 import json
@@ -28,7 +28,7 @@ Keep = int | str | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Window:
-    """The newest items, so many, or those whose time lies within a span of the newest.
+    """The newest ``count`` items, or those whose time is within ``span`` of the newest.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Window:
 
     @classmethod
     def of(cls, keep: Keep) -> "Window":
-        """Return the window that a user asks for."""
+        """Return the window for a value of ``keep``."""
         if isinstance(keep, str | Mapping):
             field, span = next(iter(keep.items()), ("", "")) if isinstance(keep, Mapping) else (_FIELD, keep)
             several = isinstance(keep, Mapping) and len(keep) != 1
@@ -76,11 +76,11 @@ class Window:
         return json.dumps(self.count if self.span is None else {self.field: self.span})
 
     def times(self, texts: Iterable[str | None]) -> NDArray[np.float64]:
-        """Return the time of each item from its metadata, in seconds, or raise where one has none."""
+        """Return the time of each item from its metadata, in seconds; raise if one has none."""
         return np.array([self.time_of(text, required=True) for text in texts], dtype=np.float64)
 
     def time_of(self, text: str | None, required: bool = False) -> float:
-        """Return the time in metadata, in seconds since 1970; NaN where there is none."""
+        """Return the time in metadata, in seconds since 1970; NaN if there is none."""
         value = (json.loads(text) if text else {}).get(self.field)
         found = _as_seconds(value)
         if required and math.isnan(found):

@@ -29,7 +29,7 @@ def document_metadata(
 
 
 def split_metadata(metadata: Mapping[str, Any] | None, field: str) -> tuple[str, dict[str, Any]]:
-    """Return the text of an item, empty where it has none, and the rest of its metadata.
+    """Return the text of an item, empty if it has none, and the rest of its metadata.
 
     Examples
     --------

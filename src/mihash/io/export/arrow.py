@@ -137,7 +137,7 @@ def read_parquet(path: str | os.PathLike[str]) -> Codes:
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the texts that mihash has written into the schema of a Parquet file, none where it has not."""
+    """Return the texts that mihash has written into the schema of a Parquet file, none if it has not."""
     arrow = load_extra("arrow", "Parquet files need pyarrow", *_PYARROW)
     try:
         with (

@@ -86,7 +86,7 @@ class CodeRows:
     key_kind
         Whether the keys are integers, strings or both.
     n_features
-        The dimension of the vectors, None where they were not asked for.
+        The dimension of the vectors, None if they were not asked for.
     has_metadata
         Whether metadata were asked for.
     batches

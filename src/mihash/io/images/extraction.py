@@ -65,19 +65,19 @@ def extract_features(
     images
         A folder of images, or a ``.npz`` archive with an array ``images``; see `open_images`.
     target
-        The ``.npz`` file to write. It is there as a whole or not at all.
+        The ``.npz`` file to write. It is written as a whole or not at all.
     model
-        ``"gist"``; ``"onnx"``; ``"torchvision:NAME"`` or ``"timm:NAME"``: what the network feeds into its last
-        linear layer. Nothing is downloaded.
+        ``"gist"``; ``"onnx"``; ``"torchvision:NAME"`` or ``"timm:NAME"``: the input of the network's last linear
+        layer. Nothing is downloaded.
     weights
         The file of the network, or of its weights.
     size
         Width and height of the images for the model, in pixels; 128 for GIST and 224 for networks by default.
     n_components
-        Keep so many principal components; None keeps the features as they are.
+        The number of principal components to keep; None keeps all features.
     basis
-        A file for the principal directions: written where it is not there, else used, so that later images, and
-        queries, get comparable vectors.
+        A file for the principal directions: written if it does not exist, else read, so that later images and
+        queries get comparable vectors.
     cache
         A file in which features are kept by the content of their images, so that a second run computes only what
         is new; None keeps none.

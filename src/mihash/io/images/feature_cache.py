@@ -47,7 +47,7 @@ class FeatureCache:
             raise InvalidInput(f"{path} cannot be used as a cache of features: {error}.") from error
 
     def find(self, digest: bytes) -> NDArray[np.float32] | None:
-        """Return the features of an image; None where they are not known."""
+        """Return the features of an image; None if they are not known."""
         query = "SELECT vector FROM feature WHERE model = ? AND digest = ?"
         row = self._file.execute(query, (self._model, digest)).fetchone()
         return None if row is None else np.frombuffer(row[0], dtype="<f4")

@@ -26,7 +26,7 @@ class Gist:
     n_orientations
         For each scale, the finest first. Scale s has frequencies about 0.3 / 1.85^s cycles per pixel.
     n_fields
-        The grid has so many fields in each direction.
+        The number of fields of the grid in each direction.
 
     Examples
     --------

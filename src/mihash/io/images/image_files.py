@@ -28,7 +28,7 @@ class ImageSource:
     names
         The path of each inside the folder; of an archive, the numbers.
     labels
-        The folder that an image of a folder lies in, or the labels of an archive; None where there are none.
+        The folder that an image of a folder lies in, or the labels of an archive; None if there are none.
     base
         The folder; None for an archive.
     arrays

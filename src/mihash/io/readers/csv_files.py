@@ -115,7 +115,7 @@ class DelimitedSource(TextSource):
         return found if isinstance(found, int) else record[self._places[column]]
 
     def label(self, record: list[str], column: str) -> Any:
-        """Return the label of a row, None where its field is empty."""
+        """Return the label of a row, None if its field is empty."""
         return plain_text(record[self._places[column]])
 
     def metadata(self, layout: Layout, record: list[str], where: str) -> dict[str, Any]:

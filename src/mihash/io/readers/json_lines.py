@@ -88,7 +88,7 @@ class JSONLinesSource(TextSource):
         return record[column]
 
     def label(self, record: dict[str, Any], column: str) -> Any:
-        """Return the label of a row, None where it is null or not there."""
+        """Return the label of a row, None if it is null or not there."""
         return record.get(column)
 
     def metadata(self, layout: Layout, record: dict[str, Any], where: str) -> dict[str, Any]:

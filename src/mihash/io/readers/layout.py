@@ -74,7 +74,7 @@ class Layout:
     whole
         Whether that is one column of lists.
     key, label, is_test, metadata
-        The others, None or empty where there are none.
+        The others, None or empty if there are none.
     note
         What was guessed, and what is not used.
     """
@@ -187,7 +187,7 @@ def _family(names: Sequence[str]) -> list[str]:
 
 
 def _stem(name: str) -> str | None:
-    """Return a name without the number at its end, None where it has none."""
+    """Return a name without the number at its end, None if it has none."""
     stem = name.rstrip("0123456789")
     return None if stem == name else stem
 

@@ -49,7 +49,7 @@ class _Header(NamedTuple):
 
 
 class _Array:
-    """One array, read from its first row on; it holds at most so many bytes at once."""
+    """One array, read from its first row on; it holds at most ``held_bytes`` at once."""
 
     def __init__(self, file: str, name: str, stream: IO[bytes], held_bytes: int, limit: str) -> None:
         self.file, self._name, self._stream, self._limit = file, name, stream, limit
@@ -93,7 +93,7 @@ class _Array:
             self._stream.seek(n * self._row_bytes, 1)
 
     def read(self, n: int) -> NDArray[Any]:
-        """Return the next rows; that there are so many was checked."""
+        """Return the next ``n`` rows; the caller has checked that they exist."""
         first, self._at = self._at, self._at + n
         if self._whole is not None:
             return self._whole[first : self._at]

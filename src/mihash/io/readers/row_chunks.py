@@ -26,13 +26,13 @@ class Rows(NamedTuple):
     X
         Vectors (n, d), finite.
     y
-        Labels, None where no column of labels was named.
+        Labels, None if no column of labels was named.
     keys, metadata
-        One for each row, None where no column was named.
+        One for each row, None if no column was named.
     is_test
-        Of a data set: which rows are test rows, None where that is not known.
+        Of a data set: which rows are test rows, None if that is not known.
     share
-        How much of the source has been read with these rows, 0 to 1; None where that is not known.
+        How much of the source has been read with these rows, 0 to 1; None if that is not known.
     """
 
     first: int
@@ -52,7 +52,7 @@ class Source(ABC):
     name
         What messages call it.
     note
-        Which columns were guessed and which are not used; empty where there is nothing to say.
+        Which columns were guessed and which are not used; empty if there is nothing to say.
     n_rows
         How many rows it has, None where only reading would tell.
     repeatable

@@ -95,7 +95,7 @@ class TextSource(Source):
 
     @abstractmethod
     def label(self, record: Any, column: str) -> Any:
-        """Return the label of a row; None or empty where it has none."""
+        """Return the label of a row; None or empty if it has none."""
 
     @abstractmethod
     def metadata(self, layout: Layout, record: Any, where: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _DECIMAL = re.compile(r"-?(0|[1-9]\d*)?\.?\d+([eE][-+]?\d+)?")
 
 
 def plain_text(text: str) -> Any:
-    """Return what a text in a CSV file stands for: a number where it is written as one, None where it is empty.
+    """Return what a text in a CSV file stands for: a number where it is written as one, None if it is empty.
 
     Examples
     --------

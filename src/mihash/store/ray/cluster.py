@@ -90,7 +90,7 @@ def _token_advice() -> str:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise where no process listens at a host and port: Ray would retry for many minutes."""
+    """Raise if no process listens at a host and port: Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal():
         return
@@ -183,7 +183,7 @@ class _Patience:
 
 
 def _heard_of(place: Place, table: str) -> dict[str, Any] | None:
-    """Return what a running shard says of itself, nothing where it is silent; None where there is none."""
+    """Return what a running shard says of itself, nothing if it is silent; None if there is none."""
     ray = ray_module()
     try:
         shard = ray.get_actor(f"{table} {place.number}", NAMESPACE)

@@ -86,7 +86,7 @@ class Log:
         return epoch
 
     def author(self, number: int) -> str | None:
-        """Return the session that an entry was written in; None where that was before there were any."""
+        """Return the session that an entry was written in; None if that was before there were any."""
         query = "SELECT session FROM epoch WHERE first <= ? ORDER BY first DESC LIMIT 1"
         with self._database.read() as connection:
             found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'epoch'").fetchone()
@@ -172,7 +172,7 @@ class Log:
             return int(connection.execute(query, (shard, applied)).fetchone()[0])
 
     def verify(self) -> int:
-        """Return how many parts there are, or raise where one is damaged."""
+        """Return how many parts there are, or raise if one is damaged."""
         n = 0
         with self._database.read() as connection:
             for shard, number, entry in connection.execute("SELECT shard, number, entry FROM log"):

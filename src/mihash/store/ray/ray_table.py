@@ -216,7 +216,7 @@ class RayTable(Table):
         return lookup(self.members, self._seen().lasts, keys, with_texts, max_bytes)
 
     def top_key(self) -> int:
-        """Return the largest key that is a number, -1 where there is none; with shards away, that ever was."""
+        """Return the largest key that is a number, -1 if there is none; with shards away, that ever was."""
         return top_key(self.members, self._view.lasts, self.setting("largest_key_ever"))
 
     def _changed_settings(self, rows: NumberedRows) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class RayTable(Table):
     @contextmanager
     def _unchanging(self) -> Iterator[None]:
         if self.database.read_only:  # a reader cannot stop the writer
-            raise NotReady("The index changes faster than it can be asked from this process: ask again.")
+            raise NotReady("The index changes faster than this process can search it: try again.")
         with self.database.lock:
             yield
 

@@ -197,7 +197,7 @@ class Shard:
     # Versions
 
     def stage(self, number: int, mapping: bytes, attempt: str = "") -> int | None:
-        """Make the codes of a version beside those that answer; return how many, None where it was abandoned.
+        """Make the codes of a version beside those that answer; return how many, None if it was abandoned.
 
         The call of an ``attempt`` may arrive after the call that abandons it.
         """
@@ -244,14 +244,14 @@ class Shard:
     def reach(self, number: int, last: int, version: int, question: Question) -> Reached | None:
         """Return the nearest codes to each query as they were after entry ``number``.
 
-        The shard must have applied ``last``, its own newest entry up to there. None where it cannot answer for
+        The shard must have applied ``last``, its own newest entry up to there. None if it cannot answer for
         that moment: then ask for a newer one.
         """
         edition = self._moments.at(number, last, version)
         return None if edition is None else self.table.answers.reached(edition, question)
 
     def name(self, lists: Found, measure: str) -> Nearest | None:
-        """Return ids and distances as they are, with keys; None where a row is gone."""
+        """Return ids and distances as they are, with keys; None if a row is gone."""
         return self.table.answers.named(lists, True, -1, measure)
 
     def largest_key(self) -> list[Key]:
@@ -260,7 +260,7 @@ class Shard:
             return largest_key(connection)
 
     def rescore(self, question: Question, lists: Found, with_keys: bool) -> Nearest | None:
-        """Return for each query its ids ranked by the distance of their vectors; None where a row is gone."""
+        """Return for each query its ids ranked by the distance of their vectors; None if a row is gone."""
         return self.table.answers.rescored(question, lists, with_keys)
 
     def fetch(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -122,7 +122,7 @@ class Member:
             self._condition.notify_all()
 
     def reach(self, target: int) -> bool:
-        """Wait until the shard has an entry; return False where it is lost instead."""
+        """Wait until the shard has an entry; return False if it is lost instead."""
         with self._condition:
             while self.applied < target and not self.lost:
                 if self._stopped:
@@ -195,7 +195,7 @@ class Member:
             self._take(about, bool(parts))
 
     def _answer(self, ref: Any) -> dict[str, Any] | None:
-        """Wait for an answer, looking whether the shard is alive meanwhile; None where this was stopped."""
+        """Wait for an answer, looking whether the shard is alive meanwhile; None if this was stopped."""
         look = None
         while not self._ray.wait([ref], timeout=_LOOK_S)[0]:
             if self._stopped:

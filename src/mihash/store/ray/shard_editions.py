@@ -39,7 +39,7 @@ class RecentEditions:
                 self._all.append((number, time.monotonic(), edition))
 
     def at(self, number: int, last: int, version: int) -> Edition | None:
-        """Return the edition that entry ``number`` of the log saw; None where that is not known, or not yet.
+        """Return the edition that entry ``number`` of the log saw; None if that is not known, or not yet.
 
         It must have entry ``last``, the shard's own newest one up to there, and be of a version.
         """

@@ -15,7 +15,7 @@ from .shard_clients import Members
 def lookup(
     members: Members, lasts: Sequence[int], keys: list[Key], with_texts: bool, max_bytes: int | None
 ) -> tuple[list[int | None], list[str | None]]:
-    """Return the sequence number of each key, None where it is not stored, and its metadata as text.
+    """Return the sequence number of each key, None if it is not stored, and its metadata as text.
 
     Each shard gives at most ``max_bytes`` of texts.
     """
@@ -50,7 +50,7 @@ def listed(
 
 
 def top_key(members: Members, lasts: Sequence[int], most: int | None) -> int:
-    """Return the largest key that is a number, -1 where there is none.
+    """Return the largest key that is a number, -1 if there is none.
 
     While shards are away it is ``most``, the largest number that ever was a key, unless that is not known.
     """

@@ -44,7 +44,7 @@ class Answers:
         self._fields: set[str] = set()  # that have an index, or cannot get one
 
     def nearest(self, edition: Edition, question: Question, with_keys: bool) -> Nearest | None:
-        """Return what an edition finds for each query, None where a row of it is no longer stored."""
+        """Return what an edition finds for each query, None if a row of it is no longer stored."""
         measure = question.measure(self._metric, edition.mapping)
         if not edition.n:
             return question.nothing(edition.version, measure)
@@ -58,13 +58,13 @@ class Answers:
         return self.named(found, with_keys, edition.version, measure)
 
     def rescored(self, question: Question, lists: Found, with_keys: bool, version: int = -1) -> Nearest | None:
-        """Return rows ranked again by the distance of their vectors; None where one is no longer stored."""
+        """Return rows ranked again by the distance of their vectors; None if one is no longer stored."""
         k = question.k if question.radius is None else None
         found = rescored(self._segments, question.queries, lists, k, self._metric)
         return None if found is None else self.named(found, with_keys, version, self._metric)
 
     def candidates(self, edition: Edition, question: Question) -> Found | None:
-        """Return the nearest items by their codes: k, or as many as are rescored; None where rows are gone."""
+        """Return the nearest items by their codes: k, or as many as are rescored; None if rows are gone."""
         found: Found = []
         for part in self._parts(edition, question):
             reached = self._reached_rows(edition, part)
@@ -75,7 +75,7 @@ class Answers:
         return found
 
     def _parts(self, edition: Edition, question: Question) -> list[Question]:
-        """Return the question in parts, where each query reaches so many codes that memory counts."""
+        """Return the question in parts, if each query ranks so large a share of the codes that memory matters."""
         if self._metric != PRODUCT and question.n_ranked is None:
             return [question]
         n_ranked = edition.n if self._metric == PRODUCT else question.n_ranked
@@ -119,7 +119,7 @@ class Answers:
         return Reached(found, list(sums), k)
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
-        """Return what was found with its keys, where they are wanted; None where a row is no longer stored."""
+        """Return what was found with its keys, where they are wanted; None if a row is no longer stored."""
         if not with_keys:
             return Nearest(found, None, version, measure=measure)
         wanted = _distinct(found)
@@ -132,7 +132,7 @@ class Answers:
         return Nearest(found, names, version, measure=measure)
 
     def _are_sound(self, found: Found, where: Condition, n_described: int) -> bool:
-        """Check the seals of rows that a filter has found; return False where one is no longer stored.
+        """Check the seals of rows that a filter has found; return False if one is no longer stored.
 
         An index of a field has no seals. So while no metadata was changed since, the rows must match the filter.
         """
@@ -164,7 +164,7 @@ class Answers:
             return [name for name in where.fields if not has_field(connection, name)]
 
     def _matching(self, edition: Edition, where: Condition) -> Bitmap | None:
-        """Return the rows that are not deleted and whose metadata matches; None where some are gone meanwhile.
+        """Return the rows that are not deleted and whose metadata matches; None if some are gone meanwhile.
 
         While no metadata is changed, what is known of the first rows stays, and only those that came since are
         read.

@@ -107,7 +107,7 @@ def seal_rows(connection: sqlite3.Connection, relation: str, numbers: Iterable[i
 
 
 def check_seals(connection: sqlite3.Connection, relation: str, first: int = 0, last: int = 2**62) -> None:
-    """Raise where a row with a number from ``first`` to ``last`` was changed or lost.
+    """Raise if a row with a number from ``first`` to ``last`` was changed or lost.
 
     A file of an older mihash that was not opened for writing since has no seals.
     """

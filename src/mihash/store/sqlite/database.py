@@ -203,7 +203,7 @@ class Database:
         return True
 
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment to another folder; reads and writes go on meanwhile."""
+        """Write a copy of one moment to another folder; reads and writes continue meanwhile."""
         target = folder / DATABASE
         try:
             make_folder(folder)
@@ -253,7 +253,7 @@ class Database:
                 self._written = connection.execute("PRAGMA data_version").fetchone()
             except sqlite3.Error as error:
                 raise StoreError(
-                    f"The free space in {self.path} could not be given back to the disk: {error}. Everything that "
+                    f"The free space in {self.path} could not be returned to the disk: {error}. Everything that "
                     "was committed is stored. Make room and try again."
                 ) from error
             finally:
@@ -278,14 +278,14 @@ class Database:
             self.close()
 
     def check_open(self) -> None:
-        """Raise where the database was closed."""
+        """Raise if the database was closed."""
         if self._closed:
             raise NotReady("The index is closed.")
         if os.getpid() != self._process:
             raise NotReady("The index was opened before this process was forked. Open it again in this process.")
 
     def check_writable(self) -> None:
-        """Raise where the database was opened for reading only."""
+        """Raise if the database was opened for reading only."""
         if self.read_only:
             raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
 
@@ -321,7 +321,7 @@ class Database:
         return connection
 
     def _check_format(self) -> int:
-        """Return the number of the file's format, or raise where it cannot be read."""
+        """Return the number of the file's format, or raise if it cannot be read."""
         try:
             found = read_format(self._reader().connection, self.path)
         except sqlite3.OperationalError as error:
@@ -338,7 +338,7 @@ class Database:
         return found
 
     def _check_length(self) -> None:
-        """Raise where the file is shorter than its header says and no log holds the rest.
+        """Raise if the file is shorter than its header says and no log holds the rest.
 
         Through SQLite: to open and close the file in any other way would drop this process's locks on it.
         """

@@ -19,7 +19,7 @@ from ..metadata import to_json
 from .checksums import value_check
 
 FEWEST_ITEMS = 20_000
-"""Below so many items a filter reads the metadata: that takes a few milliseconds."""
+"""With fewer items a filter reads the metadata, which takes a few milliseconds."""
 
 _MOST_FIELDS = 16  # each is written with every item
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -197,7 +197,7 @@ def _array(rows: sqlite3.Cursor) -> NDArray[np.int64]:
 
 
 def _after(begin: str) -> list[str]:
-    """Return a string above all that begin with one; none where there is no such string."""
+    """Return a string above all that begin with one; none if there is no such string."""
     text = begin.rstrip("\U0010ffff")
     if not text:
         return []

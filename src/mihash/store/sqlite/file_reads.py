@@ -49,7 +49,7 @@ class FileReads:
                 self._use(_place(path.stat()))
 
     def read(self, n_bytes: int, offsets: Iterable[int]) -> list[bytes]:
-        """Return so many bytes from each place on, fewer at the end of the file; raise `OSError` if that fails."""
+        """Return ``n_bytes`` from each offset on, fewer at the end of the file; raise `OSError` if that fails."""
         if self._descriptor < 0:
             self._open()
         read, descriptor = os.pread, self._descriptor

@@ -60,7 +60,7 @@ def insert_items(
 
 
 def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | None]:
-    """Return the id of each key, None where it is not stored."""
+    """Return the id of each key, None if it is not stored."""
     found = _looked_up(connection, "item_key", keys)
     missing = [key for key in keys if key not in found]
     if missing and _has_two(connection):
@@ -91,7 +91,7 @@ def _has_two(connection: sqlite3.Connection) -> bool:
 
 
 def top_key(connection: sqlite3.Connection) -> int:
-    """Return the largest key that is a number, -1 where there is none above; keys from 2^62 on do not count.
+    """Return the largest key that is a number, -1 if there is none above; keys from 2^62 on do not count.
 
     Above the largest there would be no number left.
     """
@@ -116,7 +116,7 @@ def largest_key(connection: sqlite3.Connection) -> list[Key]:
 
 
 def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int | None = None) -> list[str | None]:
-    """Return the metadata of stored ids as JSON texts, or raise where they are more than ``max_bytes``."""
+    """Return the metadata of stored ids as JSON texts, or raise if they are more than ``max_bytes``."""
     query = f"SELECT id, metadata, seal FROM item WHERE id {_AMONG}"
     found, left = {}, max_bytes
     for number, text, seal in connection.execute(query, (json.dumps(list(ids)),)):
@@ -124,7 +124,7 @@ def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int 
             left -= len(text.encode())
             if left < 0:
                 raise InvalidInput(
-                    f"The metadata of these items is more than {max_bytes:,} bytes: ask for fewer items."
+                    f"The metadata of these items is more than {max_bytes:,} bytes: request fewer items."
                 )
         found[number] = _unsealed_text(number, text, seal)
     return [found[number] for number in ids]
@@ -133,7 +133,7 @@ def texts_of(connection: sqlite3.Connection, ids: Sequence[int], max_bytes: int 
 def lookup(
     connection: sqlite3.Connection, keys: Sequence[Key], with_texts: bool, max_bytes: int | None = None
 ) -> tuple[list[int | None], list[str | None]]:
-    """Return the id of each key, None where it is not stored, and where it is wanted its metadata as text."""
+    """Return the id of each key, None if it is not stored, and where it is wanted its metadata as text."""
     ids = ids_of(connection, keys)
     known = [number for number in ids if number is not None]
     texts = dict(zip(known, texts_of(connection, known, max_bytes), strict=True)) if with_texts else {}
@@ -141,7 +141,7 @@ def lookup(
 
 
 def all_found(keys: Sequence[Key], ids: Sequence[int | None]) -> list[int]:
-    """Return the ids of keys, or raise where a key has none."""
+    """Return the ids of keys, or raise if a key has none."""
     found = [number for number in ids if number is not None]
     if len(found) != len(keys):
         missing = next(key for key, number in zip(keys, ids, strict=True) if number is None)
@@ -193,7 +193,7 @@ def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Se
 
 
 def check_items(connection: sqlite3.Connection, ids: NDArray[np.int64]) -> int:
-    """Return how many of some ids are stored, or raise where a key or metadata is damaged."""
+    """Return how many of some ids are stored, or raise if a key or metadata is damaged."""
     query = f"SELECT id, key, metadata, seal FROM item WHERE id {_AMONG}"
     n = 0
     for number, key, text, seal in connection.execute(query, (json.dumps(ids.tolist()),)):

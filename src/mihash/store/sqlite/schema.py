@@ -111,11 +111,11 @@ def read_format(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise where a file does not hold the tables of an index, or holds anything else."""
+    """Raise if a file does not hold the tables of an index, or holds anything else."""
     known = _known()
     found: dict[str, Entry] = {entry[1]: entry for entry in connection.execute(_MASTER)}
     if not found:
-        raise CorruptStore(f"{path.parent} holds an index that was never finished. Make it again.")
+        raise CorruptStore(f"{path.parent} holds an index that was not fully created. Make it again.")
     for name, entry in found.items():
         if entry != known.get(name):
             what = "is not as mihash makes it" if name in known else "does not belong to an index"
@@ -131,7 +131,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_structure(connection: sqlite3.Connection, *relations: str) -> None:
-    """Raise where the pages of tables do not fit together, so that rows could be passed over in silence.
+    """Raise if the pages of tables do not fit together, so that rows could be passed over in silence.
 
     By default those of the small tables. It reads them whole, so it is not for vectors.
     """

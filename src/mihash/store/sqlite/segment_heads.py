@@ -25,7 +25,7 @@ def head_of(first: int, last: int, n: int, packed: bytes | None) -> bytes:
 
 
 def ids_of(first: int, last: int, n: int, packed: bytes | None, head: bytes) -> NDArray[np.int64]:
-    """Return the ids of a segment's rows, or raise where its head is damaged."""
+    """Return the ids of a segment's rows, or raise if its head is damaged."""
     if head != head_of(first, last, n, packed):
         raise CorruptStore(damaged(first))
     return unpacked_ids(first, n, packed)

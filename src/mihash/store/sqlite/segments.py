@@ -5,7 +5,7 @@ ids are stored with it. Every row has a checksum of its own, so one can be read 
 
 A segment fills one page where four rows or more go into it: then SQLite finds a row in the page, and copies
 nothing but the row. Wider rows are in blobs of about 48 KiB. A scan reads and checks thousands of rows at a time.
-Files of format 1 have segments of up to 4,096 rows, of which single rows are read slowly; `compact` cuts them up.
+Files of format 1 have segments of up to 4,096 rows, which makes reading single rows slow; `compact` splits them.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ LabelKind = tuple[str, int]
 
 
 def rows_at_most(row_bytes: int) -> int:
-    """Return how many rows of so many bytes a segment holds: what fills a page, or of wide rows about 48 KiB.
+    """Return how many rows of ``row_bytes`` a segment holds: as many as fill a page, or 48 KiB of wide rows.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Segment:
     vectors
         The vectors (n, d) in the type they are stored in.
     labels
-        Class labels (n,), a 0/1 matrix, or None where there are none.
+        Class labels (n,), a 0/1 matrix, or None if there are none.
     """
 
     ids: NDArray[np.int64]
@@ -108,7 +108,7 @@ class Segments:
         self._single = SingleRows(database, self._dtype)
 
     def cast(self, X: NDArray[np.float32]) -> NDArray[Any]:
-        """Return vectors as they are stored, or raise where they do not fit."""
+        """Return vectors as they are stored, or raise if they do not fit."""
         if self._dtype.itemsize == 4:
             return X
         with np.errstate(over="ignore"):
@@ -143,7 +143,7 @@ class Segments:
             yield segment
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
-        """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
+        """Return the vectors of some rows (n, d), reading no more than these; None if one is not there."""
         return self._single.fetch(ids, n_features)
 
     def labels_of(self, ids: NDArray[np.int64], kind: LabelKind) -> list[Any]:
@@ -345,7 +345,7 @@ def _firsts(connection: sqlite3.Connection) -> list[int]:
 
 
 def _insert(connection: sqlite3.Connection, segment: Segment, size: int) -> None:
-    """Store rows, so many in a segment."""
+    """Store rows, ``size`` in a segment."""
     if len(segment):
         connection.executemany(_INSERT, _records(segment, size))
 

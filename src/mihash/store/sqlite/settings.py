@@ -36,7 +36,7 @@ def with_factors(settings: dict[str, Any]) -> bool:
 
 
 def read_settings(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return every setting by name, or raise where one is damaged."""
+    """Return every setting by name, or raise if one is damaged."""
     found = {}
     for name, value, seal in connection.execute("SELECT name, value, seal FROM setting"):
         if seal != value_check(name, value):

@@ -38,7 +38,7 @@ _NOWHERE = np.empty(0, dtype=np.int64)
 _PATIENCE = 100
 
 Row = tuple[int | None, bytes | None, bytes | None]
-"""Where its segment begins, the vector and its checksum; None where that was not found."""
+"""Where its segment begins, the vector and its checksum; None if that was not found."""
 
 
 class SingleRows:
@@ -59,7 +59,7 @@ class SingleRows:
         self._patience = 0  # fetches until the pages are looked for again
 
     def fetch(self, ids: NDArray[np.int64], n_features: int) -> NDArray[np.float32] | None:
-        """Return the vectors of some rows (n, d), reading no more than these; None where one is not there."""
+        """Return the vectors of some rows (n, d), reading no more than these; None if one is not there."""
         if not len(ids):
             return np.empty((0, n_features), dtype=np.float32)
         is_sorted = bool((ids[1:] >= ids[:-1]).all())
@@ -94,7 +94,7 @@ class SingleRows:
         return self._pages
 
     def _looked_up(self, wanted: NDArray[np.int64], n_features: int) -> NDArray[Any] | None:
-        """Return the vectors of rows, sorted by number, as SQLite finds them; None where one is not there."""
+        """Return the vectors of rows, sorted by number, as SQLite finds them; None if one is not there."""
         with self._database.read() as connection:
             found = self._rows(connection, wanted, n_features * self._dtype.itemsize)
             if found is None:
@@ -106,7 +106,7 @@ class SingleRows:
         return vectors
 
     def _rows(self, connection: sqlite3.Connection, wanted: NDArray[np.int64], stride: int) -> list[Row] | None:
-        """Return the rows, sorted by number; None where one is not there."""
+        """Return the rows, sorted by number; None if one is not there."""
         firsts = self._known(connection, int(wanted[-1]))
         begins = firsts[np.searchsorted(firsts, wanted, side="right") - 1] if len(firsts) else wanted
         places = wanted - begins

@@ -147,7 +147,7 @@ class SQLiteTable(Table):
     def lookup(
         self, keys: list[Key], with_texts: bool, max_bytes: int | None = None
     ) -> tuple[list[int | None], list[str | None]]:
-        """Return the sequence number of each key, None where it is not stored, and its metadata as text."""
+        """Return the sequence number of each key, None if it is not stored, and its metadata as text."""
         with self.database.read() as connection:
             return lookup(connection, keys, with_texts, max_bytes)
 
@@ -155,7 +155,7 @@ class SQLiteTable(Table):
         """Leave it to `insert_items`: the index of the keys finds them as it stores them."""
 
     def top_key(self) -> int:
-        """Return the largest key that is a number, -1 where there is none."""
+        """Return the largest key that is a number, -1 if there is none."""
         with self.database.read() as connection:
             return top_key(connection)
 
@@ -192,7 +192,7 @@ class SQLiteTable(Table):
     # Versions
 
     def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
-        """Make the codes of a version beside those that answer, then swap; return False where it was stopped."""
+        """Make the codes of a version beside those that answer, then swap; return False if it was stopped."""
         begin = time.perf_counter()
         staged = self.stage(number, stopped)
         if staged is None:
@@ -201,7 +201,7 @@ class SQLiteTable(Table):
         return True
 
     def stage(self, number: int, stopped: Callable[[], bool] = lambda: False) -> tuple[Edition, int] | None:
-        """Make the codes of a version; return them, and how many are on the disk, or None where it was stopped."""
+        """Make the codes of a version; return them, and how many are on the disk, or None if it was stopped."""
         mapping = self.mapping_of(number)
         self.check_width(mapping)
         old = self._edition
@@ -289,7 +289,7 @@ class SQLiteTable(Table):
         return np.empty(0, dtype=np.int64) if edition is None else edition.ids[~edition.dead]
 
     def fetch(self, ids: NDArray[np.int64]) -> NDArray[np.float32] | None:
-        """Return the vectors of rows, None where one is gone."""
+        """Return the vectors of rows, None if one is gone."""
         return self.segments.fetch(ids, self._count("n_features"))
 
     def exact(self, queries: NDArray[np.float32], own: NDArray[np.int64], k: int) -> Found:
@@ -445,6 +445,6 @@ class SQLiteTable(Table):
 
 
 def _check_whole(edition: Edition, n: int) -> None:
-    """Raise where the table of segments has passed over rows."""
+    """Raise if the table of segments has passed over rows."""
     if edition.n != n:
         raise CorruptStore(f"{edition.n} rows are found where {n} were stored. Run `verify`, or use a backup.")

@@ -27,7 +27,7 @@ class Version(Record):
     number
         Its number, which is also that of the decision that accepted it.
     kind, seen
-        What that decision was, and how many examples had been learned from; None where there was none.
+        What that decision was, and how many examples had been learned from; None if there was none.
     items, seconds
         How many codes were made, and how long that took.
     at
@@ -67,7 +67,7 @@ def propose_newest(connection: sqlite3.Connection, published: int | None) -> Non
 
 
 def waiting_version(connection: sqlite3.Connection) -> int | None:
-    """Return the number of the version that is to be built next, None where there is none."""
+    """Return the number of the version that is to be built next, None if there is none."""
     check_seals(connection, "version")
     number: int | None = connection.execute("SELECT max(number) FROM version WHERE status = 'waiting'").fetchone()[
         0
@@ -109,7 +109,7 @@ def drop_mappings(connection: sqlite3.Connection, published: int | None, first: 
 
 
 def _replayed_from(connection: sqlite3.Connection) -> int:
-    """Return the number of the first decision after the oldest checkpoint, 0 where it cannot be read."""
+    """Return the number of the first decision after the oldest checkpoint, 0 if it cannot be read."""
     row = connection.execute("SELECT state FROM checkpoint ORDER BY through LIMIT 1").fetchone()
     try:
         return 0 if row is None else int(saved.load(row[0])["n_events"])
