@@ -462,7 +462,7 @@ def test_after_a_failed_vacuum_one_writes_on(folder, database):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # a write beyond it is an I/O error
     try:
-        with pytest.raises(StoreError, match="could not be given back"):
+        with pytest.raises(StoreError, match="could not be returned"):
             database.vacuum()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
