@@ -72,10 +72,11 @@ def distances_to(
     out = np.empty(len(places), dtype=np.float32)
     if len(places):
         padded = -(-len(query) // _LANES) * _LANES
-        kernel = {"euclidean": _euclidean, "cosine": _cosine, PRODUCT: _negative_product}[metric]
-        kernel(
-            np.ascontiguousarray(query)[None], np.ascontiguousarray(vectors), places, np.zeros((2, padded)), out
-        )
+        held = np.ascontiguousarray(query)[None], np.ascontiguousarray(vectors), places, np.zeros((2, padded))
+        if metric == "cosine":
+            _cosine(*held, out)
+        else:
+            _summed(*held, metric == PRODUCT, out)
     return out
 
 
@@ -96,8 +97,8 @@ def _total(sums):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _euclidean(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
-    """Write distances; each is eight sums side by side, over every eighth feature, added in their order."""
+def _summed(query, vectors, rows, held, product, out):  # type: ignore[no-untyped-def]
+    """Write distances, or -q . x; each is eight sums side by side, over every eighth feature, added in order."""
     asked, other = held[0], held[1]
     _widen(query, 0, asked)
     sums = np.empty(_LANES)
@@ -107,8 +108,8 @@ def _euclidean(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
         for k in range(0, len(asked), _LANES):
             for lane in range(_LANES):
                 apart = other[k + lane] - asked[k + lane]
-                sums[lane] += apart * apart
-        out[i] = np.sqrt(_total(sums))
+                sums[lane] += other[k + lane] * asked[k + lane] if product else apart * apart
+        out[i] = 0.0 - _total(sums) if product else np.sqrt(_total(sums))
 
 
 @jit
@@ -132,21 +133,6 @@ def _cosine(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
         lengths = np.sqrt(_total(squares)) * own
         cosine = _total(inner) / lengths if lengths > 0 else 0.0
         out[i] = max(1.0 - cosine, 0.0)
-
-
-@jit
-def _negative_product(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
-    """Write -q . x; sums as for Euclidean distances."""
-    asked, other = held[0], held[1]
-    _widen(query, 0, asked)
-    sums = np.empty(_LANES)
-    for i in range(len(rows)):
-        _widen(vectors, rows[i], other)
-        sums[:] = 0.0
-        for k in range(0, len(asked), _LANES):
-            for lane in range(_LANES):
-                sums[lane] += other[k + lane] * asked[k + lane]
-        out[i] = 0.0 - _total(sums)
 
 
 def nearest_rows(
