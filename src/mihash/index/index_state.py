@@ -179,8 +179,8 @@ class IndexState:
             return None, {}
         if begun and kind is None:
             raise InvalidInput(
-                "The first rows of this index had no labels, so items with near vectors are neighbours. Leave "
-                "labels out, or make an index whose first rows have labels."
+                "This index began without labels, so items with near vectors are neighbours. Leave labels out, or "
+                "make an index whose first rows have labels."
             )
         names = self._class_names()
         known = len(names.names)
