@@ -5,6 +5,7 @@ import mihash
 from mihash.errors import InvalidInput
 from mihash.mapping.factors import estimates, factors_of
 from mihash.store.question import Question
+from mihash.store.recall_target import _NEVER, _Moment
 
 rng = np.random.default_rng(0)
 X = (rng.standard_normal((20, 12))[rng.integers(0, 20, 900)] + 0.4 * rng.standard_normal((900, 12))).astype("f4")
@@ -100,9 +101,9 @@ def test_they_are_used_where_they_find_more(tmp_path):
         with made(tmp_path / str(n_bits), learner="randomrotation", n_bits=n_bits) as index:
             recalls = []
             for factors in (False, True):
-                index._table.target._factors_pay = (index.version, len(index), factors)
+                index._table.target._factors_pay = (_Moment(index.version, index._table.last, len(index)), factors)
                 recalls.append(index.evaluate(rescore=100).candidates)
-            index._table.target._factors_pay = (-1, 0, False)
+            index._table.target._factors_pay = (_NEVER, False)
             assert index._table.target.factors_pay(Question(Q)) == (recalls[1] > recalls[0])
             assert index.evaluate(rescore=100).candidates == max(recalls)
             assert not index._table.target.factors_pay(Question(Q, margins=False))

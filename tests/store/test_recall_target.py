@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from mihash.mapping import LinearMapping
+from mihash.store.change import Change
 from mihash.store.question import Question
-from mihash.store.recall_target import Choice
+from mihash.store.recall_target import _SEED, Choice
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 rng = np.random.default_rng(0)
@@ -66,7 +67,7 @@ def test_searches_find_what_was_measured(tmp_path, lengths_decide):
     table.rebuild(FIRST)
     table.add(X)
     choice = table.target.choice(10)
-    ids, queries = table.sample(100, 0)
+    ids, queries = table.sample(100, _SEED)
     asked = table.target.chosen(Question(queries))
     assert (asked.rescore, asked.n_ranked) == (choice.rescore, choice.n_ranked)
     # One more than is wanted: each query finds itself.
@@ -101,16 +102,52 @@ def test_what_was_measured_is_kept_for_a_version_and_its_vectors_are_read_once(t
     table.rebuild(SECOND)
     assert table.target.choice(10) != first  # measured again, with the neighbours that are known
     assert len(scans) == 1
-    table.add(rows(2000, seed=3))
+    table.add(rows(1000, seed=3))
     table.target.choice(10)
     assert len(scans) == 1
-    table.add(rows(2000, seed=4))
+    table.add(rows(500, seed=4))
     table.target.choice(10)
     assert len(scans) == 2
     table.delete(range(200))
     table.rebuild(FIRST)
     table.target.choice(10)
     assert len(scans) == 3
+
+
+def test_rows_that_are_replaced_are_measured_again(tmp_path):
+    near, far = rows(6000), np.random.default_rng(7).standard_normal((6000, 12)).astype(np.float32)
+    table = SQLiteTable.create(tmp_path / "index")
+    table.rebuild(FIRST)
+    table.add(near)
+    first = table.target.choice(10)
+    table.write(Change.upsert(far[:1000], range(1000)))
+    assert table.target.choice(10) == first
+    table.write(Change.upsert(far[1000:], range(1000, 6000)))
+    again = table.target.choice(10)
+    assert len(table) == 6000
+    assert again.rescore > first.rescore  # these have no near neighbours
+    table.close()
+
+
+def test_a_search_by_default_finds_as_many_as_one_that_names_its_candidates(tmp_path):
+    own = np.random.default_rng(2)
+    centres = own.standard_normal((4, 32))
+    X, Q = (
+        (centres[own.integers(0, 4, n)] + 0.3 * own.standard_normal((n, 32))).astype("f4") for n in (8000, 100)
+    )
+    table = SQLiteTable.create(tmp_path / "index")
+    table.rebuild(LinearMapping(own.standard_normal((32, 64))))
+    table.add(X)
+    true = np.argsort((X**2).sum(axis=1) - 2 * Q @ X.T, axis=1)[:, :10]
+
+    def found(**options):
+        return np.mean([np.isin(*pair).mean() for pair in zip(true, table.search(Q, **options).keys, strict=True)])
+
+    choice = table.target.choice(10)
+    assert choice.n_ranked >= choice.rescore > 1000
+    assert found() == pytest.approx(found(rescore=choice.rescore), abs=0.02)
+    assert found() == pytest.approx(choice.recall, abs=0.04)
+    table.close()
 
 
 def test_it_is_the_same_in_a_process_that_only_reads(table):
@@ -183,6 +220,6 @@ def test_more_codes_are_not_ranked_where_that_finds_no_more(tmp_path):
     table.rebuild(LinearMapping(rng.standard_normal((12, 2))))  # far too short to reach any target
     table.add(rows(6000))
     choice = table.target.choice(10)
-    assert (choice.rescore, choice.n_ranked) == (2000, 1000)
+    assert (choice.rescore, choice.n_ranked) == (2000, 2000)
     assert choice.recall < 0.95
     table.close()

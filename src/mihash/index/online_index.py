@@ -22,6 +22,7 @@ from ..loop.decisions import EVENTS
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import Cluster, create_table, holds_table, open_table
+from ..store.recall_target import RECALL
 from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.sqlite.versions import now
@@ -35,7 +36,7 @@ from .index_state import STORED
 from .index_versions import IndexVersions
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
 from .options import Options, RareOptions, names_former
-from .stats import Stats, degenerate_codes
+from .stats import Stats, degenerate_codes, low_recall
 
 
 class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
@@ -237,7 +238,8 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             learning_error=None if loop is None else loop.trouble,
             write_error=None if self._unwritten is None else str(self._unwritten),
             sqlite=sqlite3.sqlite_version,
-            warning=degenerate_codes(**codes) if codes else None,
+            warning=(degenerate_codes(**codes) if codes else None)
+            or low_recall(None if chosen is None else chosen.recall, RECALL),
             rescore=None if chosen is None else chosen.rescore,
             recall=None if chosen is None else chosen.recall,
             **({"bytes_on_disk": table.disk_bytes()} | about),

@@ -33,7 +33,7 @@ class Stats(Record):
     bytes_on_disk, sqlite
         The size of the folder, and the version of the SQLite library.
     warning
-        A sentence if the codes hardly distinguish items; else None.
+        A sentence if the codes hardly distinguish items, or if searches find less than they should; else None.
     codes_sampled, codes_distinct, bit_entropy
         Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
         row.
@@ -81,4 +81,21 @@ def degenerate_codes(codes_sampled: int, codes_distinct: int, bit_entropy: float
     return (
         f"The codes are degenerate: {codes_sampled} rows share {codes_distinct} code(s), and the mean entropy of "
         f"a bit is {bit_entropy:.2f} of 1. Look for outliers or constant features, then call rehash()."
+    )
+
+
+def low_recall(recall: float | None, target: float) -> str | None:
+    """Return a warning about searches that find less than their target on a sample, or None.
+
+    Examples
+    --------
+    >>> low_recall(0.96, target=0.95), low_recall(0.412, target=0.95)[:56]
+    (None, 'Searches find 41 % of the true nearest on a sample, less')
+    """
+    if recall is None or recall >= target:
+        return None
+    return (
+        f"Searches find {100 * recall:.0f} % of the true nearest on a sample, less than the {100 * target:.0f} % "
+        "that they aim at: near items have the same codes. Look up more vectors (`rescore=` or `recall=` of a "
+        "search), or make an index with longer codes."
     )

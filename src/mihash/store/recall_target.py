@@ -4,7 +4,7 @@ Some stored items serve as queries. Their true nearest others are found once, fr
 number of candidates, the index counts how many of these are among the first candidates by code and margins. It
 chooses the smallest number that reaches the target with a margin of two standard errors. If the caller names no
 target, it takes at least ten for each result and 100 in all, which cost little. It measures again for a new
-version of the codes, when the table has grown or shrunk by half, and after an alarm of the drift watch.
+version of the codes, when a fifth of the items have come or gone, and after an alarm of the drift watch.
 
 Candidates are the first by margins among the codes that are nearest in Hamming distance. If lengths or a few
 features decide what is near, the true nearest are not among the few nearest codes. So the number of codes to rank
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 RECALL = 0.95
 """The target of a search that names none."""
 
-MEASURED = "recall_measured"
+MEASURED = "recall_choices"
 """The setting of a table that has what was measured."""
 
 _QUERIES = 100
-_SEED = 0
+_SEED = 2**31 - 1  # draws other items than `evaluate` does by default
+_OTHER, _SAME = 5, 100  # a fifth of the items are others: measure again; a hundredth: find the true nearest again
 _SURE = 2  # standard errors by which the measured recall must be above the target
 _FEWEST = 100  # candidates that cost so little that nothing is measured
 _PER_RESULT = 10
@@ -60,6 +61,30 @@ _WIDTH = 10  # of the numbers of results that are measured: 10, 20, 40 and so on
 
 _Name = tuple[int, float, bool]
 """How many results, the target, and whether margins are used."""
+
+
+class _Moment(NamedTuple):
+    """When something was measured: the version of the codes, the newest row and the number of items."""
+
+    version: int
+    last: int
+    n_items: int
+
+    def is_like(self, now: "_Moment", share: int) -> bool:
+        """Tell whether the version is the same, and fewer than one in ``share`` items have come or gone.
+
+        Examples
+        --------
+        >>> then = _Moment(3, last=999, n_items=1000)
+        >>> [then.is_like(_Moment(3, *now), share=5) for now in ((1198, 1199), (1200, 1000), (999, 700))]
+        [True, False, False]
+        """
+        came = now.last - self.last  # an item that was replaced counts as new
+        gone = self.n_items + came - now.n_items
+        return self.version == now.version and came >= 0 and share * max(came, gone) < max(self.n_items, share)
+
+
+_NEVER = _Moment(-1, -1, 0)
 
 
 class Choice(NamedTuple):
@@ -94,14 +119,13 @@ class _Trial(NamedTuple):
 
 
 class _Truth(NamedTuple):
-    """Items as queries, and their true nearest others; and the size of the table at that time."""
+    """Items as queries, and their true nearest others; and when these were found."""
 
     ids: NDArray[np.int64]
     queries: NDArray[np.float32]
     nearest: list[NDArray[np.int64]]
     k: int
-    n_items: int
-    n_dead: int
+    when: _Moment
 
 
 class RecallTarget:
@@ -123,8 +147,8 @@ class RecallTarget:
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._truth: _Truth | None = None
-        self._factors_pay = (-1, 0, False)  # for which version, of how many items
-        self._choices: dict[_Name, tuple[int, int, Choice]] = {}
+        self._factors_pay = (_NEVER, False)
+        self._choices: dict[_Name, tuple[_Moment, Choice]] = {}
         self._stored: str | None = None  # what of this is on the disk, as text
 
     def chosen(self, question: Question) -> Question:
@@ -162,19 +186,22 @@ class RecallTarget:
                     pay = margins is not False and self._pay(edition)
                     least = few if recall is None or self._table.metric == PRODUCT else wide
                     known = self._measured(wide, name[1], margins, least, most, pay)
-                    self._choices[name] = edition.version, edition.n_items, known
+                    self._choices[name] = self._now(edition), known
                 return known
 
         if wait or not self._is_large(edition):
             return measure()
         self._in_background(measure)
-        before = self._choices.get(name, (-1, 0, Choice(0, None)))[2]
+        before = self._choices.get(name, (_NEVER, Choice(0, None)))[1]
         safe = min(most, max(few, _SAFE, before.rescore))
         return Choice(safe, None, max(_SAFE_RANKED, before.n_ranked or 0))
 
+    def _now(self, edition: "Edition | Published") -> _Moment:
+        return _Moment(edition.version, self._table.last, edition.n_items)
+
     def _fresh_choice(self, name: "_Name", edition: "Edition | Published") -> Choice | None:
-        version, n_items, found = self._choices.get(name, (-1, 0, Choice(0, None)))
-        return found if version == edition.version and _is_like(n_items, edition.n_items) else None
+        when, found = self._choices.get(name, (_NEVER, None))
+        return found if when.is_like(self._now(edition), _OTHER) else None
 
     def factors_pay(self, question: Question) -> bool:
         """Tell whether the two bytes of each code find more of the true neighbours; measured if it was not yet.
@@ -185,7 +212,7 @@ class RecallTarget:
         if edition is None or not edition.has_factors or not question.by_margins(edition.mapping):
             return False
         self._read()
-        version, _, pay = self._factors_pay
+        when, pay = self._factors_pay
         if self._is_known(edition):
             return pay
 
@@ -196,7 +223,7 @@ class RecallTarget:
         if not self._is_large(edition):
             return measure()
         self._in_background(measure)
-        return pay or version < 0
+        return pay or when == _NEVER
 
     def is_measured(self, margins: bool | None) -> bool:
         """Tell whether a search without rescoring measures nothing first."""
@@ -204,9 +231,8 @@ class RecallTarget:
         return edition is None or not edition.has_factors or margins is False or self._is_known(edition)
 
     def _is_known(self, edition: "Edition | Published") -> bool:
-        """Tell whether this version, with about as many items, was tested for whether the two bytes pay."""
-        version, n_items, _ = self._factors_pay
-        return version == edition.version and _is_like(n_items, edition.n_items)
+        """Tell whether this version, with about the same items, was tested for whether the two bytes pay."""
+        return self._factors_pay[0].is_like(self._now(edition), _OTHER)
 
     def _is_large(self, edition: "Edition | Published") -> bool:
         """Tell whether to measure in the background; the shards of an index on Ray are asked at once."""
@@ -230,7 +256,7 @@ class RecallTarget:
     def expire(self) -> None:
         """Let everything be measured again, since the rows that come are others; numbers are kept until then."""
         self._truth = None
-        self._choices = {name: (-1, n_items, found) for name, (_, n_items, found) in self._choices.items()}
+        self._choices = {name: (_NEVER, found) for name, (_, found) in self._choices.items()}
 
     def wait(self) -> None:
         """Wait until nothing is measured in the background."""
@@ -244,42 +270,42 @@ class RecallTarget:
     def _pay(self, edition: "Edition | Published") -> bool:
         if not edition.has_factors or edition.n_items <= _FEWEST:
             return False
-        pay = self._factors_pay[2]
+        pay = self._factors_pay[1]
         if not self._is_known(edition):
             shares = [self._curve(_WIDTH, _FEWEST, None, factors)[0][-1] for factors in (False, True)]
             pay = bool(shares[1] > shares[0])
-            self._factors_pay = edition.version, edition.n_items, pay
+            self._factors_pay = self._now(edition), pay
         return pay
 
     def store(self, connection: sqlite3.Connection) -> None:
         """Store what was measured in the settings of the table, inside a transaction, unless it is there."""
-        choices = [[*name, version, n, *choice] for name, (version, n, choice) in self._choices.items()]
+        choices = [[name, when, choice] for name, (when, choice) in self._choices.items()]
         text = json.dumps({"pay": self._factors_pay, "choices": choices})
-        if text != self._stored and (choices or self._factors_pay[0] >= 0):
+        if text != self._stored and (choices or self._factors_pay[0] != _NEVER):
             write_settings(connection, **{MEASURED: text})
             self._table.settled(**{MEASURED: text})
             self._stored = text
 
     def _read(self) -> None:
         """Take over what is stored in the settings, where nothing was measured here yet."""
-        if self._choices or self._factors_pay[0] >= 0:
+        if self._choices or self._factors_pay[0] != _NEVER:
             return
         text = self._table.setting(MEASURED)
         if text is None:
             return
         found = json.loads(text)
-        version, n, pay = found["pay"]
-        self._factors_pay, self._stored = (version, n, bool(pay)), text
+        when, pay = found["pay"]
+        self._factors_pay, self._stored = (_Moment(*when), bool(pay)), text
         self._choices = {
-            (wide, recall, bool(margins)): (number, items, Choice(*choice))
-            for wide, recall, margins, number, items, *choice in found["choices"]
+            (wide, recall, bool(margins)): (_Moment(*when), Choice(*choice))
+            for (wide, recall, margins), when, choice in found["choices"]
         }
 
     def known(self) -> Choice | None:
         """Return what was chosen last for ten results and the default recall; None before such a search."""
         self._read()
         found = self._choices.get((_WIDTH, RECALL, True))
-        return None if found is None else found[2]
+        return None if found is None else found[1]
 
     def _curve(
         self, k: int, width: int, margins: bool | None, factors: bool, n_ranked: int | None = None
@@ -329,7 +355,8 @@ class RecallTarget:
             reached = np.flatnonzero(curve[least - 1 :] - _SURE * errors[least - 1 :] >= recall)
             if len(reached) or wanted >= most:
                 place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
-                choice = Choice(place + 1, float(curve[place]), n_ranked)
+                ranked = None if n_ranked is None else max(n_ranked, wanted)  # what the curve was measured with
+                choice = Choice(place + 1, float(curve[place]), ranked)
                 return _Trial(choice, float(curve[place]), float(errors[place]), bool(len(reached)))
             wanted *= 4
 
@@ -337,14 +364,12 @@ class RecallTarget:
         """Return queries and their true neighbours; found again where there are many other rows since."""
         edition, known = self._table.edition, self._truth
         assert edition is not None
-        n_items, n_dead = edition.n_items, edition.n_dead
-        if known is not None and known.k >= k and _is_like(known.n_items, n_items):
-            same = 0 <= n_dead - known.n_dead <= known.n_items // 100
-            if same:
-                return known._replace(k=k)
+        now = self._now(edition)
+        if known is not None and known.k >= k and known.when._replace(version=now.version).is_like(now, _SAME):
+            return known._replace(k=k)
         ids, queries = self._table.sample(_QUERIES, _SEED)
         nearest = [found for found, _ in self._table.exact(queries, ids, k)]
-        self._truth = _Truth(ids, queries, nearest, k, n_items, n_dead)
+        self._truth = _Truth(ids, queries, nearest, k, now)
         return self._truth
 
 
@@ -365,11 +390,6 @@ def most_candidates(n_items: int, share: int = _MOST) -> int:
     (1000, 6000)
     """
     return max(min(n_items, _CHEAP), n_items // share)
-
-
-def _is_like(n_then: int, n: int) -> bool:
-    """Tell whether a table has neither grown nor shrunk by half."""
-    return n_then <= n + n // 2 and n <= n_then + n_then // 2
 
 
 def _recalls(
