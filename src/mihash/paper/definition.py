@@ -36,11 +36,12 @@ _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
     "online": ("n_features", "once"),
     "correlation": ("methods", *_OF_RUNS),
-    "distributions": _OF_RUNS,
+    "distributions": tuple(key for key in _OF_RUNS if key != "parameters"),
     "batch": _OF_TRIGGERS,
     "images": (*_OF_TRIGGERS, "n_features", "once"),
 }
 _AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
+_SEVERAL = ("curves", "methods", "times", "reservoirs")
 _NO_KEYS = ("name", "validate", "typed", "data")
 _STUDY_BITS = 32  # of the studies without a trigger
 
@@ -84,8 +85,9 @@ class Definition:
     ends
         Whether tables are also updated after the first block and the last example, whatever the trigger says.
     parameters
-        Arguments of methods, by method, that come before those that were tuned. A batch method, or one of
-        ``"methods"``, may have a list of them, and is run with each. The text "none" stands for None.
+        Arguments of methods, by method, that come before those that were tuned. A batch method, or one
+        that draws ``"curves"``, ``"methods"``, ``"times"`` or ``"reservoirs"``, may have a list of them, and is
+        run with each. The text "none" stands for None.
     once
         Methods that are fitted in the first trial alone, for what they cost.
     n_features
@@ -161,8 +163,8 @@ class Definition:
 
     @property
     def _several(self) -> bool:
-        """Whether a method may have several sets of arguments: in tables of methods, not in figures."""
-        return self.kind == "batch" or self.draws == "methods"
+        """Whether a method may have several sets of arguments."""
+        return self.kind == "batch" or self.draws in _SEVERAL
 
     def _settings(self, method: str) -> list[dict[str, Any]]:
         """Return the sets of arguments that a method is run with."""
@@ -322,8 +324,8 @@ class Definition:
     def _studies(self) -> Iterator[Job]:
         cases = self.cases if self.methods else [(source, "") for source in self.sources]
         for source, method in cases:
-            chosen = tuple(sorted(tuned_arguments(method, source.name, _STUDY_BITS).items()))
-            yield Job(self.kind, source.name, method, chosen, _STUDY_BITS)
+            arguments = tuned_arguments(method, source.name, _STUDY_BITS) | self.parameters.get(method, {})
+            yield Job(self.kind, source.name, method, tuple(sorted(arguments.items())), _STUDY_BITS)
 
 
 def definition_names() -> list[str]:
