@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..batch import FastHash
 from .definition import Definition
 from .jobs import Job
 from .outcomes import Outcome
@@ -19,6 +20,7 @@ MAPS = {"linear": "linear", "kernel": "RBF", "forest": "trees", "network": "netw
 _NOT_SHOWN = ("kernel", "training", "rho", "beta")
 _SETTINGS = {  # what the paper's settings differ in from our own
     "mihash": ("unit_length", "whiten", "n_bins", "scale", "learning_rate", "batch_size", "patience"),
+    "fasthash": ("inference", "n_starts", "boosting"),
     "dpsh": ("optimizer", "learning_rate", "epochs"),
     "dtsh": ("optimizer", "learning_rate", "epochs"),
 }
@@ -171,13 +173,26 @@ def setting_name(job: Job) -> str:
     'MIHash, our variant, 1 epoch'
     >>> setting_name(Job("batch", "cifar10", "dpsh", (("learning_rate", 1.0), ("optimizer", "sgd")), 48))
     "DPSH, the paper's schedule"
+    >>> release = (("n_bins", 16), ("scale", 40.0), ("unit_length", False))
+    >>> setting_name(Job("batch", "cifar10", "mihash", release, 48))
+    "MIHash, the release's K = 16, A = 40"
     """
-    as_published, name = papers_settings(job), METHOD_NAMES[job.method]
-    if job.method in _SETTINGS:
-        what = "settings" if job.method == "mihash" else "schedule"
-        name += f", the paper's {what}" if as_published else ", our variant" if job.method == "mihash" else ""
-    name += ", alternating" if dict(job.parameters).get("training") == "alternating" else ""
-    hidden = (*_NOT_SHOWN, *(_SETTINGS[job.method] if as_published and job.method in _SETTINGS else ()))
+    given, name = dict(job.parameters), METHOD_NAMES[job.method]
+    told: tuple[str, ...] = ()
+    if job.method == "mihash" and given.get("unit_length") is False:
+        told = _SETTINGS["mihash"]
+        chosen = f"the release's K = {given.get('n_bins')}, A = {given.get('scale')}".removesuffix(".0")
+        name += ", the paper's settings" if papers_settings(job) else f", {chosen}"
+    elif job.method == "mihash":
+        name += ", our variant"
+    elif job.method == "fasthash" and papers_settings(job):
+        n_starts = given.get("n_starts", FastHash().n_starts)
+        name += f", published form (cuts from {n_starts} start{'s'[: n_starts > 1]})"
+        told = _SETTINGS["fasthash"]
+    elif job.method in ("dpsh", "dtsh") and papers_settings(job):
+        name, told = f"{name}, the paper's schedule", _SETTINGS[job.method]
+    name += ", alternating" if given.get("training") == "alternating" else ""
+    hidden = (*_NOT_SHOWN, *told)
     shown = [f"{key} = {value}" for key, value in job.parameters if key not in hidden]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
     return ", ".join([name, *shown])
@@ -193,9 +208,11 @@ def papers_settings(job: Job) -> bool:
     """
     given = dict(job.parameters)
     if job.method == "mihash":
-        return given.get("unit_length") is False
+        return given.get("unit_length") is False and given.get("n_bins", 0) is None
     if job.method == "vdsh":
         return given.get("training") != "alternating"
+    if job.method == "fasthash":
+        return (given.get("inference"), given.get("boosting")) == ("cut", "exponential")
     return job.method not in _SETTINGS or given.get("optimizer") == "sgd"
 
 
