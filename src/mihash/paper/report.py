@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ..errors import InvalidInput, NotReady
 from ..state import replace_file
-from .claims import Verdict, judge_all, summary
+from .claims import GROUPS, Verdict, judge_all, summary
 from .definition import Definition
 from .drawing import require_matplotlib
-from .report_page import claim_cards, verdict_word, whole_page
+from .report_page import claim_cards, whole_page
 from .scales import OWN
 from .tables import LABELS, THEIRS, Table, make_table
 
@@ -65,11 +65,11 @@ def _section(definition: Definition, results: Path, scale: str) -> Section:
 
 
 def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list[Verdict]]]:
-    """Yield the claims that were fixed before the runs, and those that were added afterwards."""
-    for title, late in (("Fixed before the runs", False), ("Added after the runs", True)):
-        group = [verdict for verdict in verdicts if verdict.claim.late == late]
+    """Yield the claims as first committed, those changed since, and those added since."""
+    for name in GROUPS:
+        group = [verdict for verdict in verdicts if verdict.claim.group == name]
         if group and scale != OWN:
-            yield title, group
+            yield name.capitalize(), group
 
 
 def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:
@@ -103,7 +103,7 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
     ]
     for title, group in _groups(verdicts, scale):
         lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-        lines += [f"| {v.claim.statement} | {verdict_word(v)} | {v.figures} | {v.claim.where} |" for v in group]
+        lines += [f"| {v.claim.statement} | {v.word} | {v.figures} | {v.claim.where} |" for v in group]
     for each in sections:
         lines += ["", f"## {each.definition.title}{_on(scale)}", ""]
         if each.missing:
