@@ -56,7 +56,7 @@ _FIXED, _NEAR, _FAR = "#8c8c8c", "#2a9d8f", "#d1495b"
 _SQUARE: dict[str, Any] = {"marker": "s", "color": _FIXED}
 _WIDTH = 10.0  # inches; a README shows it at about 900 pixels, so 8 points are still 10 pixels
 _TITLE_CHARACTERS, _NAME_CHARACTERS = 110, 30
-_LEGEND_CHARACTERS, _MARK_CHARACTERS = 150, 7
+_LEGEND_CHARACTERS, _MARK_CHARACTERS, _WIDE_COLUMNS = 120, 7, 5
 _STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -259,12 +259,13 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
     """Fig. 4 and 7: a row for each data set, a column for each method, a circle at each table update."""
     rows, columns = list(product(_names(definition), definition.bits)), _rows(definition, trials)
     figure, grid = _figure(definition.title, len(rows), len(columns), 1.95, sharex="row", sharey="row")
+    size = 9 if len(columns) <= _WIDE_COLUMNS else 8
     for (i, (name, n_bits)), (j, column) in product(enumerate(rows), enumerate(columns)):
         axes = grid[i, j]
         found = {job.theta: each for job, each in _of_row(trials, name, n_bits, column).items()}
         if not found:
             axes.axis("off")
-            axes.set_title(column.name)
+            axes.set_title(column.name, fontsize=size)
             axes.text(0.5, 0.5, "needs labels", transform=axes.transAxes, ha="center", color=_FIXED)
             continue
         fixed, triggered = found[None], found[definition.thetas[0]]
@@ -274,8 +275,9 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
         heights = np.interp(first["updated_at"], first["examples"], _curves(triggered, "precisions").mean(axis=0))
         axes.plot(first["updated_at"], heights, "o", color=column.color, ms=4, mfc="white", mew=1)
         ratio = _mean(fixed, "updates") / _mean(triggered, "updates")
-        axes.set_title(f"{column.name}\n{ratio:.1f}{_TIMES} fewer")
+        axes.set_title(f"{column.name}\n{ratio:.1f}{_TIMES} fewer", fontsize=size)
         _stream_axis(axes)
+        axes.xaxis.label.set_fontsize(size)
         if i < len(rows) - 1:
             axes.set_xlabel("")
         if j == 0:
