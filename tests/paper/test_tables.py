@@ -237,3 +237,13 @@ def test_the_papers_mihash_and_ours_have_names_of_their_own(tmp_path):
         "MIHash, scale = 20.0",
         "MIHash, whiten = 1.0",
     ]
+
+
+def test_notes_of_a_definition_stand_below_its_table_at_full_scale(tmp_path):
+    definition = define("curves", notes=("Compare only within the table.",))
+    for scale in ("smoke", "full"):
+        write(tmp_path, definition, {}, scale)
+        notes = make_table(definition, tmp_path, scale).notes
+        assert (notes[-1] == "Compare only within the table.") == (scale == "full")
+    with pytest.raises(InvalidInput, match="`notes` must be texts; got 3"):
+        define("curves", notes=(3,))

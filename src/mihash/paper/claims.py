@@ -13,11 +13,14 @@ from typing import Any
 from .. import validation
 from ..errors import InvalidInput, MIHashError, NotReady
 from .checks import CHECKS
+from .definition import load_definition
 from .outcomes import Study
 from .parameters import read_toml
 from .scales import OWN
 
 CLAIMS = Path(__file__).with_name("claims.toml")
+_ONLINE = "online hashing"
+_ABOUT = {"batch": "batch methods, Setting 1", "images": "end to end, Setting 2"}
 _ELSEWHERE = "It is about the paper's data sets, and these results are of other data."
 _KEYS = ("id", "statement", "where", "check", "with")
 _OPTIONAL = ("changed", "late")
@@ -58,6 +61,11 @@ class Claim:
     def group(self) -> str:
         """Which of `GROUPS` it is in."""
         return GROUPS[2 if self.late else 1 if self.changed else 0]
+
+    @property
+    def about(self) -> str:
+        """What it is about: online hashing, batch methods or networks."""
+        return _ABOUT.get(load_definition(str(self.parameters.get("definition", "figure4"))).kind, _ONLINE)
 
 
 @dataclass(frozen=True)
@@ -180,6 +188,27 @@ def summary(verdicts: Sequence[Verdict], scale: str) -> str:
     if untested:
         text += f" {untested} {'was' if untested == 1 else 'were'} not tested with these results."
     return text
+
+
+def tally(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:
+    """Return a table of how many claims held of those tested: what they are about, and a column for each group.
+
+    Examples
+    --------
+    >>> claims = [Claim(name, "A", "Sec. 4", "reduction", {}, late=name == "b") for name in "abc"]
+    >>> tally([Verdict(claim, held, "") for claim, held in zip(claims, (True, False, None))])
+    [('about', 'as first committed', 'added since'), ('online hashing', '1 of 2', '0 of 1')]
+    """
+    tested = [verdict for verdict in verdicts if verdict.tested]
+    groups = [group for group in GROUPS if any(verdict.claim.group == group for verdict in tested)]
+    rows = [("about", *groups)]
+    for about in dict.fromkeys(verdict.claim.about for verdict in tested):
+        cells = []
+        for group in groups:
+            own = [each.held is True for each in tested if (each.claim.about, each.claim.group) == (about, group)]
+            cells.append(f"{sum(own)} of {len(own)}" if own else "")
+        rows.append((about, *cells))
+    return rows
 
 
 def _claim(entry: dict[str, Any], file: str) -> Claim:

@@ -92,6 +92,8 @@ class Definition:
         Methods that are fitted in the first trial alone, for what they cost.
     n_features
         To how many dimensions batch methods have their features brought; 0 leaves them alone.
+    notes
+        What to write below its table at full scale.
     scales
         What is else at a scale: `bits`, `trials`, `n_features`, and arguments of methods in `parameters`.
     validate
@@ -120,6 +122,7 @@ class Definition:
     parameters: dict[str, Any] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     n_features: int = 0
+    notes: tuple[str, ...] = ()
     scales: dict[str, dict[str, Any]] = field(default_factory=dict)
     validate: bool = False
     typed: tuple[str, ...] = field(default=(), compare=False)
@@ -195,7 +198,17 @@ class Definition:
         return replace(self, parameters=given, scales={}, **lists)
 
     def _check_lists(self) -> None:
-        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "missing", "once"):
+        for key in (
+            "datasets",
+            "methods",
+            "bits",
+            "thetas",
+            "intervals",
+            "reservoirs",
+            "missing",
+            "once",
+            "notes",
+        ):
             if not isinstance(getattr(self, key), tuple | list):
                 raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
         for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
@@ -203,6 +216,9 @@ class Definition:
                 raise InvalidInput(f"`{key}` must not be empty for the kind {self.kind!r}; name at least one.")
         for name in self.datasets:
             check_dataset(name)
+        for note in self.notes:
+            if not isinstance(note, str):
+                raise InvalidInput(f"`notes` must be texts; got {note!r}.")
         for name in self.methods:
             if not isinstance(name, str):
                 raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")

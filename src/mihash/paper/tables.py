@@ -93,7 +93,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         notes = [*network_notes(made)] if definition.kind == "images" else [*fit_notes(definition, made)]
         if definition.kind == "batch":
             notes += data_notes({job.dataset: each.trials[0] for job, each in made.items() if each.trials})
-        return _table(definition, rows, notes)
+        return _table(definition, rows, notes, scale)
     found = {job: outcome for job, outcome in made.items() if whole_batches(job)}
     rows = [
         {
@@ -116,13 +116,14 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
             0,
             f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
-    return _table(definition, rows, notes)
+    return _table(definition, rows, notes, scale)
 
 
-def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str]) -> Table:
+def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str], scale: str) -> Table:
     columns = _telling(rows)
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
-    return Table(definition.title, columns, cells, tuple(notes))
+    own = definition.notes if scale == "full" else ()
+    return Table(definition.title, columns, cells, (*notes, *own))
 
 
 def _thetas(found: Found) -> Made:
