@@ -241,6 +241,18 @@ def test_the_joint_loss_is_the_sum_of_its_terms():
     assert [name for name, _ in MutualInformationLoss(6).named_parameters()] == []
 
 
+def test_the_joint_loss_can_be_double():
+    codes, labels = problem(2, n_bits=6)
+    joint = MutualInformationLoss(6, n_classes=3, classification=0.5, seed=4).double()
+    W = joint.classifier.classifier.weight.detach().numpy()
+    assert W.dtype == np.float64
+    value, gradient = value_and_gradient(codes, labels, loss=joint)
+    pure, pure_gradient = value_and_gradient(codes, labels)
+    expected, expected_gradient = oracles.classification_loss(codes, labels, W)
+    assert value == pytest.approx(pure + 0.5 * expected, abs=1e-12)
+    assert np.abs(gradient - pure_gradient - 0.5 * expected_gradient).max() <= 1e-12
+
+
 def test_the_joint_loss_takes_classes_with_a_memory_too():
     codes, labels = problem(1, n_bits=6)
     joint = MutualInformationLoss(6, memory=20, n_classes=3, classification=1.0)

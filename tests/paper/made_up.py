@@ -7,6 +7,8 @@ from mihash.paper.definition import Definition, load_definition
 from mihash.paper.outcomes import Study
 from mihash.paper.sources import data_name, find_source
 
+PAPERS = '{ whiten = "none", warm_up = 0 }'  # MIHash as in the paper, about which claims are
+
 
 def define(draws, datasets=("cifar10",), methods=("okh",), **rest):
     return Definition("tiny", "A title", "online", draws, datasets, methods, **{"trials": 2} | rest)
@@ -51,6 +53,8 @@ class Tree:
         keys = {"title": "T", "kind": "online", "draws": "curves", "datasets": ["cifar10"], "trials": 2} | keys
         text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in keys.items())
         path = self.folder / f"{name}.toml"
+        if "mihash" in keys.get("methods", ()):
+            text += f"\n[parameters]\nmihash = {PAPERS}"
         path.write_text(text.replace("Infinity", "inf").replace("True", "true"))
         write(self.folder, load_definition(path), values, self.study.scale)
         return str(path)

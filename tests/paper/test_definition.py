@@ -138,7 +138,6 @@ def test_bad_definitions(text, message, tmp_path):
         "intervals = [1.0]",
         "reservoirs = [1.0]",
         "fixed = true",
-        "parameters.lsh = {}",
     ],
 )
 def test_keys_that_a_kind_does_not_obey_are_refused(kind, text, tmp_path):

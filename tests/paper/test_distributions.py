@@ -18,7 +18,7 @@ def measured(name, folder):
     figure = load_definition("figure6").on([name])
     run_tasks(pending([figure], folder, "smoke"))
     assert pending([figure], folder, "smoke") == []
-    return read_result(folder / "smoke" / "distributions" / f"{name}-mihash.json")
+    return read_result(folder / "smoke" / next(figure.jobs()).path)
 
 
 def test_learning_pulls_the_distributions_apart(made):
@@ -38,9 +38,12 @@ def test_learning_pulls_the_distributions_apart(made):
 
 def test_the_pass_is_the_first_trial_of_the_online_experiments(made):
     name, folder, result = made
-    one = Definition("one", "T", "online", "curves", datasets=(name,), methods=("mihash",), fixed=False, trials=1)
+    settings = load_definition("figure6").parameters
+    assert settings == {"mihash": {"whiten": None, "warm_up": 0}}
+    options = {"datasets": (name,), "methods": ("mihash",), "fixed": False, "trials": 1, "parameters": settings}
+    one = Definition("one", "T", "online", "curves", **options)
     run_tasks(pending([one], folder, "smoke"), 1)
-    run = read_result(folder / "smoke" / name / "32-bits" / "mihash" / "trial-0" / "theta-0.json")
+    run = read_result(folder / "smoke" / next(one.jobs()).path)
     assert result["after"]["map"] == run["final"]
     assert result["updates"] == run["updates"]
     assert (result["data"], result["n_stream"], result["top"]) == (run["data"], 1597, run["protocol"]["top"])

@@ -87,3 +87,15 @@ def test_first_and_last_updates_can_be_forced(name):
     assert set(forced.branches[2].updated_at) == {*plain.branches[2].updated_at, first}
     assert forced.branches[0].precisions[-1] == forced.branches[2].precisions[-1]
     assert forced.branches[0].precisions[-1] != plain.branches[0].precisions[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "forced"), [("okh", 0), ("osh", 0), ("adapthash", 0), ("mihash", 0), ("sketchhash", 4)]
+)
+def test_an_infinite_theta_leaves_the_first_table_alone(name, forced):
+    """But for SketchHash, whose sketch of 200 is filled by four batches of 50 (App. D.2)."""
+    learner = mihash.online.LEARNERS[name](16, seed=2)
+    never = [mihash.TriggerUpdate(INFINITY, 50)]
+    made = learn_once(SPLIT, learner, never, checkpoints(len(SPLIT.stream), 3), reservoir_size=150, seed=5)
+    assert made.branches[0].updates == 1 + forced
+    assert made.first != made.last

@@ -6,8 +6,10 @@ from made_up import write
 from typer.testing import CliRunner
 
 from mihash import cli
+from mihash.errors import InvalidInput
+from mihash.paper.claims import Claim, Verdict, load_claims
 from mihash.paper.definition import Definition, load_definition
-from mihash.paper.report import make_report, to_html, to_markdown
+from mihash.paper.report import BEGIN, END, _body, check_page, make_report, to_html, to_markdown
 from mihash.paper.runner import pending, run_tasks
 from mihash.paper.tables import Table
 
@@ -165,3 +167,36 @@ def test_rendering():
     html = to_html(table)
     assert "<td>&lt;i&gt;</td>" in html
     assert html.endswith('<ul class="notes">\n<li>1 &amp; 2</li>\n</ul>')
+
+
+def test_a_page_is_filled_between_its_marks(results, tmp_path):
+    page = tmp_path / "docs" / "results.md"
+    page.parent.mkdir()
+    page.write_text(f"# Mine\n\nBy hand.\n\n{BEGIN}\nold\n{END}\n\nAlso by hand.\n")
+    make_report([TINY], results, "smoke", page)
+    text = page.read_text()
+    assert text.startswith(f"# Mine\n\nBy hand.\n\n{BEGIN}\n## Claims\n")
+    assert text.endswith(f"\n\n{END}\n\nAlso by hand.\n")
+    assert "old" not in text.split(END)[0].split()
+    assert "![A tiny figure & <table>](images/results/tiny.png)" in text
+    assert (page.parent / "images/results/tiny.png").read_bytes()[:4] == b"\x89PNG"
+    make_report([TINY], results, "smoke", page)
+    assert page.read_text() == text
+
+
+@pytest.mark.parametrize("text", [None, "no marks", f"{END}\n{BEGIN}\n"])
+def test_a_page_without_marks_is_refused(text, tmp_path):
+    page = tmp_path / "page.md"
+    if text is not None:
+        page.write_text(text)
+    with pytest.raises(InvalidInput, match="`page` must "):
+        check_page(page)
+
+
+def test_claims_that_were_changed_say_so(tmp_path):
+    claims = [Claim("a", "A|B", "Sec. 1", "reduction", {}, changed=("2026-01-01: a bar",)), *load_claims()[:1]]
+    verdicts = [Verdict(claim, held, "1 > 0") for claim, held in zip(claims, (None, True), strict=True)]
+    lines = _body([], verdicts, "full", tmp_path)
+    assert "| A\\|B | not settled | 1 > 0 | Sec. 1 | 2026-01-01: a bar |" in lines
+    assert "| about | as first committed | changed since |" in lines
+    assert "| online hashing | 1 of 1 | 0 of 1 |" in lines

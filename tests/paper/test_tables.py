@@ -5,6 +5,8 @@ from mihash.errors import InvalidInput
 from mihash.paper.definition import load_definition
 from mihash.paper.tables import make_table
 
+OURS = "MIHash, whitened (ours)"
+
 INFINITY = float("inf")
 STAND_IN = "Compare order, ratios and signs, not absolute numbers."
 
@@ -132,7 +134,7 @@ def test_times(tmp_path):
     assert table.columns[:4] == ("method", "learning, s", "trigger adds, s", "share")
     assert table.rows == (
         ("OKH", "3.000", "0.600", "20.0 %", "10.8", "12.8", "118.5 %"),
-        ("MIHash", "3.000", "0.600", "20.0 %", "", "", ""),
+        (OURS, "3.000", "0.600", "20.0 %", "", "", ""),
     )
     assert not any("not to be used" in note for note in table.notes)
     times = {"learning_s": 2.0, "deciding_s": 0.5, "reservoir_s": 0.25, "update_s": 0.02}
@@ -168,7 +170,7 @@ def test_curves(tmp_path):
     write(tmp_path, definition, lambda run: {"updates": 201 if run.theta is None else 20, "final": 0.6})
     table = make_table(definition, tmp_path, "smoke")
     assert table.columns[:6] == ("data set", "method", "final mAP", "AUC", "updates", "reduction")
-    assert [row[:2] for row in table.rows] == [("CIFAR-10", "OSH"), ("CIFAR-10", "MIHash"), ("LabelMe", "MIHash")]
+    assert [row[:2] for row in table.rows] == [("CIFAR-10", "OSH"), ("CIFAR-10", OURS), ("LabelMe", OURS)]
     ours = ("0.600 -> 0.600", "0.500 -> 0.500 (+0.0 %)", "201 -> 20", "10.1x")
     assert table.rows[0][2:] == (*ours, "0.480 -> 0.483", "0.463 -> 0.466 (+0.6 %)", "201 -> 36.7 (5.5x)")
     assert "LabelMe is 'labelme (digits)'" in table.notes[1]
@@ -179,7 +181,7 @@ def test_curves_of_several_lengths_without_the_fixed_rate(tmp_path):
     write(tmp_path, definition, lambda run: {"updates": run.n_bits}, "full")
     table = make_table(definition, tmp_path, "full")
     assert table.columns == ("bits", "method", "final mAP", "AUC", "updates")
-    assert table.rows[1] == ("64", "MIHash", "0.500", "0.500", "64")
+    assert table.rows[1] == ("64", OURS, "0.500", "0.500", "64")
     assert "'cifar10_vgg16', substitute features" in table.notes[1]
 
 
@@ -204,9 +206,11 @@ def test_the_area_can_be_taken_by_the_trapezoidal_rule(tmp_path):
 def test_settings_of_a_method_have_rows_of_their_own(tmp_path):
     definition = define("methods", methods=("osh", "okh"), parameters={"osh": [{}, {"loss": "hinge"}]})
     write(tmp_path, definition, {})
-    assert [row[0] for row in make_table(definition, tmp_path, "smoke").rows] == [
+    table = make_table(definition, tmp_path, "smoke")
+    assert [row[-1] != "" for row in table.rows] == [True, False, True]  # the paper has no hinge loss
+    assert [row[0] for row in table.rows] == [
         "OSH",
-        "OSH, loss = hinge",
+        "OSH, hinge loss",
         "OKH",
     ]
 
@@ -220,3 +224,26 @@ def test_forced_ends_have_results_and_a_note_of_their_own(tmp_path):
     notes = " ".join(make_table(forced, tmp_path, "smoke").notes)
     assert "after the first block and after the last example" in notes
     assert "trapezoidal" in notes
+
+
+def test_the_papers_mihash_and_ours_have_names_of_their_own(tmp_path):
+    papers = {"whiten": None, "warm_up": 0}
+    settings = [papers, {}, papers | {"scale": 20.0}, {"whiten": 1.0}]
+    definition = define("methods", methods=("mihash",), parameters={"mihash": settings})
+    write(tmp_path, definition, {})
+    assert [row[0] for row in make_table(definition, tmp_path, "smoke").rows] == [
+        "MIHash",
+        "MIHash, whitened (ours)",
+        "MIHash, scale = 20.0",
+        "MIHash, whiten = 1.0",
+    ]
+
+
+def test_notes_of_a_definition_stand_below_its_table_at_full_scale(tmp_path):
+    definition = define("curves", notes=("Compare only within the table.",))
+    for scale in ("smoke", "full"):
+        write(tmp_path, definition, {}, scale)
+        notes = make_table(definition, tmp_path, scale).notes
+        assert (notes[-1] == "Compare only within the table.") == (scale == "full")
+    with pytest.raises(InvalidInput, match="`notes` must be texts; got 3"):
+        define("curves", notes=(3,))

@@ -104,6 +104,13 @@ def reproduce(
             "not used.",
         ),
     ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="A page of Markdown to write claims, tables and figures into as well, between its lines "
+            "<!-- tables --> and <!-- end of tables -->; figures go to images/results beside it."
+        ),
+    ] = None,
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report.
 
@@ -115,7 +122,7 @@ def reproduce(
     from ..errors import InvalidInput
     from ..paper.definition import definition_names, load_definition
     from ..paper.drawing import require_matplotlib
-    from ..paper.report import make_report
+    from ..paper.report import check_page, make_report
     from ..paper.results import check_results_folder, seeded
     from ..paper.runner import check_data, pending, run_tasks
     from ..paper.scales import scale_of, stage
@@ -140,15 +147,17 @@ def reproduce(
         if source.file is not None:  # a bad file is refused before anything runs
             stage(str(source), scale, data, seed)
     require_matplotlib()
+    if page is not None:
+        check_page(page)
     check_results_folder(results)
     results = seeded(results, seed)
     tasks = pending(definitions, results, scale, data, seed, device)
     check_data(tasks)
     with work_progress() as progress:
         run_tasks(tasks, processes, progress)
-    page, text = make_report(definitions, results, scale)
+    report, text = make_report(definitions, results, scale, page)
     n_jobs = sum(len(each.jobs) for each in tasks)
-    say(f"{n_jobs} results from {len(tasks)} tasks; the report is {page} and {text}")
+    say(f"{n_jobs} results from {len(tasks)} tasks; the report is {report} and {text}")
 
 
 def _reproduce_drift(

@@ -50,4 +50,4 @@ class ClassificationLoss(nn.Module):
                 f"Classes must be 0 to {self.n_classes - 1}; got {int(labels.min())} to {int(labels.max())}."
             )
         with torch.autocast(outputs.device.type, enabled=False):
-            return cross_entropy(self.classifier(outputs.float()), labels)
+            return cross_entropy(self.classifier(outputs.to(self.classifier.weight.dtype)), labels)

@@ -36,11 +36,12 @@ _OF_RUNS = ("bits", *_OF_TRIGGERS, "trials", "parameters", *_OF_FITS)
 _NOT_OBEYED = {
     "online": ("n_features", "once"),
     "correlation": ("methods", *_OF_RUNS),
-    "distributions": _OF_RUNS,
+    "distributions": tuple(key for key in _OF_RUNS if key != "parameters"),
     "batch": _OF_TRIGGERS,
     "images": (*_OF_TRIGGERS, "n_features", "once"),
 }
 _AT_A_SCALE = ("bits", "trials", "n_features", "parameters")
+_SEVERAL = ("curves", "methods", "times", "reservoirs")
 _NO_KEYS = ("name", "validate", "typed", "data")
 _STUDY_BITS = 32  # of the studies without a trigger
 
@@ -84,12 +85,15 @@ class Definition:
     ends
         Whether tables are also updated after the first block and the last example, whatever the trigger says.
     parameters
-        Arguments of methods, by method, that come before those that were tuned. A batch method, or one of
-        ``"methods"``, may have a list of them, and is run with each. The text "none" stands for None.
+        Arguments of methods, by method, that come before those that were tuned. A batch method, or one
+        that draws ``"curves"``, ``"methods"``, ``"times"`` or ``"reservoirs"``, may have a list of them, and is
+        run with each. The text "none" stands for None.
     once
         Methods that are fitted in the first trial alone, for what they cost.
     n_features
         To how many dimensions batch methods have their features brought; 0 leaves them alone.
+    notes
+        What to write below its table at full scale.
     scales
         What is else at a scale: `bits`, `trials`, `n_features`, and arguments of methods in `parameters`.
     validate
@@ -118,6 +122,7 @@ class Definition:
     parameters: dict[str, Any] = field(default_factory=dict)
     once: tuple[str, ...] = ()
     n_features: int = 0
+    notes: tuple[str, ...] = ()
     scales: dict[str, dict[str, Any]] = field(default_factory=dict)
     validate: bool = False
     typed: tuple[str, ...] = field(default=(), compare=False)
@@ -161,8 +166,8 @@ class Definition:
 
     @property
     def _several(self) -> bool:
-        """Whether a method may have several sets of arguments: in tables of methods, not in figures."""
-        return self.kind == "batch" or self.draws == "methods"
+        """Whether a method may have several sets of arguments."""
+        return self.kind == "batch" or self.draws in _SEVERAL
 
     def _settings(self, method: str) -> list[dict[str, Any]]:
         """Return the sets of arguments that a method is run with."""
@@ -193,7 +198,17 @@ class Definition:
         return replace(self, parameters=given, scales={}, **lists)
 
     def _check_lists(self) -> None:
-        for key in ("datasets", "methods", "bits", "thetas", "intervals", "reservoirs", "missing", "once"):
+        for key in (
+            "datasets",
+            "methods",
+            "bits",
+            "thetas",
+            "intervals",
+            "reservoirs",
+            "missing",
+            "once",
+            "notes",
+        ):
             if not isinstance(getattr(self, key), tuple | list):
                 raise InvalidInput(f"`{key}` must be a list; got {getattr(self, key)!r}.")
         for key in ("datasets", *(["methods"] if self.kind != "correlation" else [])):
@@ -201,6 +216,9 @@ class Definition:
                 raise InvalidInput(f"`{key}` must not be empty for the kind {self.kind!r}; name at least one.")
         for name in self.datasets:
             check_dataset(name)
+        for note in self.notes:
+            if not isinstance(note, str):
+                raise InvalidInput(f"`notes` must be texts; got {note!r}.")
         for name in self.methods:
             if not isinstance(name, str):
                 raise InvalidInput(f"`methods` must be names of learners; got {name!r}.")
@@ -322,8 +340,8 @@ class Definition:
     def _studies(self) -> Iterator[Job]:
         cases = self.cases if self.methods else [(source, "") for source in self.sources]
         for source, method in cases:
-            chosen = tuple(sorted(tuned_arguments(method, source.name, _STUDY_BITS).items()))
-            yield Job(self.kind, source.name, method, chosen, _STUDY_BITS)
+            arguments = tuned_arguments(method, source.name, _STUDY_BITS) | self.parameters.get(method, {})
+            yield Job(self.kind, source.name, method, tuple(sorted(arguments.items())), _STUDY_BITS)
 
 
 def definition_names() -> list[str]:

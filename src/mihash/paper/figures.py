@@ -6,7 +6,7 @@ measures (Fig. 3), distances before and after learning (Fig. 1, 6), theta (Table
 
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from textwrap import wrap
@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
@@ -29,13 +30,12 @@ from matplotlib.ticker import (
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, StoreError
-from ..online import learner_class
 from ..state import replace_file
 from .definition import Definition
 from .drawing import new_figure
 from .jobs import Job
 from .outcomes import outcomes
-from .published import dataset_title
+from .published import METHOD_NAMES, dataset_title, row_name
 
 COLORS = {
     "mihash": "#1f6fb4",
@@ -56,6 +56,7 @@ _FIXED, _NEAR, _FAR = "#8c8c8c", "#2a9d8f", "#d1495b"
 _SQUARE: dict[str, Any] = {"marker": "s", "color": _FIXED}
 _WIDTH = 10.0  # inches; a README shows it at about 900 pixels, so 8 points are still 10 pixels
 _TITLE_CHARACTERS, _NAME_CHARACTERS = 110, 30
+_LEGEND_CHARACTERS, _MARK_CHARACTERS, _WIDE_COLUMNS = 120, 7, 5
 _STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -69,6 +70,17 @@ _STYLE: Any = {
 }
 
 Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method with one of its settings: its name for a person, and its colour."""
+
+    method: str
+    name: str
+    color: str
+
+
 Trials = dict[Job, tuple[Result, ...]]  # by the job of trial 0
 Points = dict[float, tuple[float, float]]  # table updates and area, by theta
 
@@ -90,7 +102,7 @@ def draw_figure(definition: Definition, results: Path, scale: str) -> tuple[Path
     >>> from mihash.paper.definition import load_definition
     >>> draw_figure(load_definition("figure4"), Path("nowhere"), "smoke")
     Traceback (most recent call last):
-    mihash.errors.NotReady: 84 of the 84 results of figure4 are not in nowhere/smoke. Run `mihash reproduce ...
+    mihash.errors.NotReady: 102 of the 102 results of figure4 are not in nowhere/smoke. Run `mihash reproduce ...
     >>> draw_figure(load_definition("table2"), Path("nowhere"), "smoke")
     ()
     """
@@ -121,6 +133,27 @@ def _names(definition: Definition) -> list[str]:
 def _of(trials: Trials, dataset: str, n_bits: int, method: str) -> Trials:
     wanted = (dataset, n_bits, method)
     return {job: found for job, found in trials.items() if (job.dataset, job.n_bits, job.method) == wanted}
+
+
+def _rows(definition: Definition, trials: Trials) -> list[Row]:
+    """Return each method with each of its settings; a method that was not run, for want of labels, has one."""
+    rows = []
+    for method in definition.methods:
+        names = dict.fromkeys(row_name(job, trials) for job in trials if job.method == method)
+        for index, name in enumerate(names or [METHOD_NAMES.get(method, method)]):
+            rows.append(Row(method, name, _tint(COLORS[method], index)))
+    return rows
+
+
+def _of_row(trials: Trials, dataset: str, n_bits: int, row: Row) -> Trials:
+    found = _of(trials, dataset, n_bits, row.method)
+    return {job: each for job, each in found.items() if row_name(job, trials) == row.name}
+
+
+def _tint(color: str, index: int) -> str:
+    """Return the colour of a method's settings: the method's own for the first, lighter ones for others."""
+    red, green, blue = (1 - 0.55**index * (1 - part) for part in to_rgb(color))
+    return to_hex((red, green, blue))
 
 
 def _mean(results: Iterable[Result], key: str) -> float:
@@ -165,10 +198,6 @@ def _precision(result: Result) -> str:
     return "mAP" if top is None else f"mAP@{top}"
 
 
-def _label(method: str) -> str:
-    return learner_class(method).__name__
-
-
 def _line(axes: Axes, results: Sequence[Result], color: str, width: float) -> None:
     """Draw the mean of a curve over the trials, and their range as a light band."""
     x, y = _curves(results, "examples").mean(axis=0), _curves(results, "precisions")
@@ -195,11 +224,13 @@ def _mark(label: str, **options: Any) -> Line2D:
 
 
 def _legend(figure: Figure, marks: Sequence[Line2D]) -> None:
-    figure.legend(handles=list(marks), loc="outside lower center", ncols=len(marks))
+    fit = sum(len(str(mark.get_label())) + _MARK_CHARACTERS for mark in marks) <= _LEGEND_CHARACTERS
+    columns = len(marks) if fit else -(-len(marks) // 2)
+    figure.legend(handles=list(marks), loc="outside lower center", ncols=columns)
 
 
-def _method_marks(methods: Sequence[str]) -> list[Line2D]:
-    return [_mark(_label(method), color=COLORS[method]) for method in methods]
+def _method_marks(rows: Sequence[Row]) -> list[Line2D]:
+    return [_mark(row.name, color=row.color) for row in rows]
 
 
 def _save(figure: Figure, stem: Path) -> tuple[Path, ...]:
@@ -226,25 +257,27 @@ def _draw_curves(definition: Definition, results: Path, scale: str) -> Figure:
 
 def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
     """Fig. 4 and 7: a row for each data set, a column for each method, a circle at each table update."""
-    rows = list(product(_names(definition), definition.bits))
-    figure, grid = _figure(definition.title, len(rows), len(definition.methods), 1.95, sharex="row", sharey="row")
-    for (i, (name, n_bits)), (j, method) in product(enumerate(rows), enumerate(definition.methods)):
+    rows, columns = list(product(_names(definition), definition.bits)), _rows(definition, trials)
+    figure, grid = _figure(definition.title, len(rows), len(columns), 1.95, sharex="row", sharey="row")
+    size = 9 if len(columns) <= _WIDE_COLUMNS else 8
+    for (i, (name, n_bits)), (j, column) in product(enumerate(rows), enumerate(columns)):
         axes = grid[i, j]
-        found = {job.theta: each for job, each in _of(trials, name, n_bits, method).items()}
+        found = {job.theta: each for job, each in _of_row(trials, name, n_bits, column).items()}
         if not found:
             axes.axis("off")
-            axes.set_title(_label(method))
+            axes.set_title(column.name, fontsize=size)
             axes.text(0.5, 0.5, "needs labels", transform=axes.transAxes, ha="center", color=_FIXED)
             continue
         fixed, triggered = found[None], found[definition.thetas[0]]
         _line(axes, fixed, _FIXED, 1.2)
-        _line(axes, triggered, COLORS[method], 1.8)
+        _line(axes, triggered, column.color, 1.8)
         first = triggered[0]
         heights = np.interp(first["updated_at"], first["examples"], _curves(triggered, "precisions").mean(axis=0))
-        axes.plot(first["updated_at"], heights, "o", color=COLORS[method], ms=4, mfc="white", mew=1)
+        axes.plot(first["updated_at"], heights, "o", color=column.color, ms=4, mfc="white", mew=1)
         ratio = _mean(fixed, "updates") / _mean(triggered, "updates")
-        axes.set_title(f"{_label(method)}: {ratio:.1f}{_TIMES} fewer")
+        axes.set_title(f"{column.name}\n{ratio:.1f}{_TIMES} fewer", fontsize=size)
         _stream_axis(axes)
+        axes.xaxis.label.set_fontsize(size)
         if i < len(rows) - 1:
             axes.set_xlabel("")
         if j == 0:
@@ -258,16 +291,16 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
 
 def _draw_methods(definition: Definition, trials: Trials) -> Figure:
     """Fig. 5 and 8: a panel for each data set with every method, all under the trigger."""
-    panels = list(product(_names(definition), definition.bits))
+    panels, rows = list(product(_names(definition), definition.bits)), _rows(definition, trials)
     figure, grid = _figure(definition.title, 1, len(panels), 3.6)
     for axes, (name, n_bits) in zip(grid[0], panels, strict=True):
-        for method in sorted(definition.methods, key="mihash".__eq__):  # MIHash last, on top
-            for found in _of(trials, name, n_bits, method).values():
-                _line(axes, found, COLORS[method], 2.6 if method == "mihash" else 1.5)
+        for row in sorted(rows, key=lambda row: row.method == "mihash"):  # MIHash last, on top
+            for found in _of_row(trials, name, n_bits, row).values():
+                _line(axes, found, row.color, 2.6 if row.method == "mihash" else 1.5)
                 axes.set_title(_place(name, found[0]))
                 axes.set_ylabel(_precision(found[0]))
         _stream_axis(axes)
-    _legend(figure, _method_marks(definition.methods))
+    _legend(figure, _method_marks(rows))
     return figure
 
 
@@ -287,7 +320,7 @@ def _draw_learners(definition: Definition, results: Path, scale: str) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(bits, [str(n_bits) for n_bits in bits])
         axes.set_xlabel("bits")
-    _legend(figure, _method_marks(definition.methods))
+    _legend(figure, _method_marks(_rows(definition, trials)))
     return figure
 
 
@@ -302,7 +335,7 @@ def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
     for axes, ((name, _, method), each) in zip(grid.flat, found.items(), strict=False):
         points = {job.theta: (_mean(made, "updates"), _mean(made, "area")) for job, made in each.items()}
         some, color = next(iter(each.values()))[0], COLORS[method]
-        axes.set_title(f"{_label(method)}, {_place(name, some)}".replace("\n", " "))
+        axes.set_title(f"{row_name(next(iter(each)), trials)}, {_place(name, some)}".replace("\n", " "))
         axes.set_ylabel(f"AUC: mean {_precision(some)}")
         if None in points:
             axes.plot(*points.pop(None), **ring | _SQUARE)
@@ -356,15 +389,15 @@ def _name_thetas(axes: Axes, points: Points) -> None:
 def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figure:
     """Sec. 4.2: area under the curve and table updates against the size of the reservoir."""
     trials = _trials(definition, results, scale, "reservoirs")
-    rows = list(product(_names(definition), definition.bits))
-    figure, grid = _figure(definition.title, len(rows), 2, 3.4, sharex=True)
-    for (i, (name, n_bits)), method in product(enumerate(rows), definition.methods):
+    places, rows = list(product(_names(definition), definition.bits)), _rows(definition, trials)
+    figure, grid = _figure(definition.title, len(places), 2, 3.4, sharex=True)
+    for (i, (name, n_bits)), row in product(enumerate(places), rows):
         for theta, style in ((None, "--"), (definition.thetas[0], "o-")):
-            found = [each for job, each in _of(trials, name, n_bits, method).items() if job.theta == theta]
+            found = [each for job, each in _of_row(trials, name, n_bits, row).items() if job.theta == theta]
             shares = [each[0]["protocol"]["reservoir_size"] / each[0]["examples"][-1] for each in found]
             for axes, key in zip(grid[i], ("area", "updates"), strict=True):
                 values = [_mean(each, key) for each in found]
-                axes.plot(shares, values, style, color=COLORS[method], lw=1 if theta is None else 1.8, ms=5)
+                axes.plot(shares, values, style, color=row.color, lw=1 if theta is None else 1.8, ms=5)
             if found:
                 first = found[0][0]
                 grid[i, 0].set_ylabel(f"{_place(name, first)}\nAUC: mean {_precision(first)} over the stream")
@@ -376,7 +409,7 @@ def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figur
         _log_axis(axes.xaxis, "{x:.0%}")
         axes.set_xlabel("size of the reservoir, share of the stream")
     rules = [_mark("trigger", marker="o", ms=5), _mark("fixed rate", ls="--", lw=1)]
-    _legend(figure, [*_method_marks(definition.methods), *rules])
+    _legend(figure, [*_method_marks(rows), *rules])
     return figure
 
 
@@ -408,7 +441,7 @@ def _draw_distributions(definition: Definition, results: Path, scale: str) -> Fi
         one = result["one_query"]
         for j, (when, mapping) in enumerate((("before", "bad"), ("after", "good"))):
             _histograms(grid[2 * i, j], one[mapping], f"one query, {mapping} mapping: ")
-            _histograms(grid[2 * i + 1, j], result[when], f"all queries, {when} {_label(job.method)}: ")
+            _histograms(grid[2 * i + 1, j], result[when], f"all queries, {when} {row_name(job)}: ")
         for axes in grid[2 * i : 2 * i + 2, 0]:
             axes.set_ylabel(f"{_place(job.dataset, result)}\nshare of items")
     for axes in grid[-1]:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..batch import FastHash
 from .definition import Definition
 from .jobs import Job
 from .outcomes import Outcome
 from .published import METHOD_NAMES, dataset_title, paper_rows
-from .recipes import N_TRIALS, Recipe
+from .recipes import IN_ALL, N_TRIALS, Recipe
 
 Row = dict[str, str]
 Found = dict[Job, Outcome]
@@ -19,6 +20,7 @@ MAPS = {"linear": "linear", "kernel": "RBF", "forest": "trees", "network": "netw
 _NOT_SHOWN = ("kernel", "training", "rho", "beta")
 _SETTINGS = {  # what the paper's settings differ in from our own
     "mihash": ("unit_length", "whiten", "n_bins", "scale", "learning_rate", "batch_size", "patience"),
+    "fasthash": ("inference", "n_starts", "boosting"),
     "dpsh": ("optimizer", "learning_rate", "epochs"),
     "dtsh": ("optimizer", "learning_rate", "epochs"),
 }
@@ -37,7 +39,8 @@ def end_to_end(found: Found) -> Iterator[Row]:
     for own in _by_length(found):
         job = next(iter(own.values())).job
         row = {"data set": dataset_title(job.dataset), "bits": "", "method": METHOD_NAMES[job.method]}
-        row |= {"as a classifier": _as_classifier(job.method, job.recipe), "settings tried": str(N_TRIALS)}
+        row |= {"as a classifier": _as_classifier(job.method, job.recipe)}
+        row |= {"settings tried": str(N_TRIALS), "in all rounds": IN_ALL[job.method]}
         row |= {f"{n_bits} bits": f"{each.mean('final'):.4f}" for n_bits, each in own.items()}
         if not any(each.shipped for each in own.values()):  # those were not trained one at a time
             times = [trial["times"] for each in own.values() for trial in each.trials]
@@ -144,10 +147,17 @@ def network_notes(found: Found) -> Iterator[str]:
         "for every method; the paper fine-tunes a VGG-F that was trained on ImageNet. Compare order and signs."
     )
     yield (
-        f"Each method has the best of {N_TRIALS} settings on validation images. MIHash has the paper's loss. "
+        f"Each method has the best of {N_TRIALS} settings on validation images, from a list that was fixed "
+        "before. Rounds before that list were not equally long for all methods. MIHash has the paper's loss. "
         "MIHash + classifier adds a classification term and is not the paper's. The classifier alone has "
         "no hashing loss."
     )
+    own = next((each.trials[0]["run"]["recipe"] for each in made if each.job.method == "mihash"), None)
+    if own is not None:
+        yield (
+            f"MIHash has A = {own['scale']:g}, K = {own['n_bins']:g} b and minibatches of {own['batch_size']}; "
+            "the paper has A from 10 to 50, K = b and minibatches of 250."
+        )
     here = f"{first['machine']['device']}, torch {first['versions']['torch']}"
     if made[0].shipped:
         yield f"These results come with mihash: {here}, several trainings at a time."
@@ -171,13 +181,26 @@ def setting_name(job: Job) -> str:
     'MIHash, our variant, 1 epoch'
     >>> setting_name(Job("batch", "cifar10", "dpsh", (("learning_rate", 1.0), ("optimizer", "sgd")), 48))
     "DPSH, the paper's schedule"
+    >>> release = (("n_bins", 16), ("scale", 40.0), ("unit_length", False))
+    >>> setting_name(Job("batch", "cifar10", "mihash", release, 48))
+    "MIHash, the release's K = 16, A = 40"
     """
-    as_published, name = papers_settings(job), METHOD_NAMES[job.method]
-    if job.method in _SETTINGS:
-        what = "settings" if job.method == "mihash" else "schedule"
-        name += f", the paper's {what}" if as_published else ", our variant" if job.method == "mihash" else ""
-    name += ", alternating" if dict(job.parameters).get("training") == "alternating" else ""
-    hidden = (*_NOT_SHOWN, *(_SETTINGS[job.method] if as_published and job.method in _SETTINGS else ()))
+    given, name = dict(job.parameters), METHOD_NAMES[job.method]
+    told: tuple[str, ...] = ()
+    if job.method == "mihash" and given.get("unit_length") is False:
+        told = _SETTINGS["mihash"]
+        chosen = f"the release's K = {given.get('n_bins')}, A = {given.get('scale')}".removesuffix(".0")
+        name += ", the paper's settings" if papers_settings(job) else f", {chosen}"
+    elif job.method == "mihash":
+        name += ", our variant"
+    elif job.method == "fasthash" and papers_settings(job):
+        n_starts = given.get("n_starts", FastHash().n_starts)
+        name += f", published form (cuts from {n_starts} start{'s'[: n_starts > 1]})"
+        told = _SETTINGS["fasthash"]
+    elif job.method in ("dpsh", "dtsh") and papers_settings(job):
+        name, told = f"{name}, the paper's schedule", _SETTINGS[job.method]
+    name += ", alternating" if given.get("training") == "alternating" else ""
+    hidden = (*_NOT_SHOWN, *told)
     shown = [f"{key} = {value}" for key, value in job.parameters if key not in hidden]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
     return ", ".join([name, *shown])
@@ -193,9 +216,11 @@ def papers_settings(job: Job) -> bool:
     """
     given = dict(job.parameters)
     if job.method == "mihash":
-        return given.get("unit_length") is False
+        return given.get("unit_length") is False and given.get("n_bins", 0) is None
     if job.method == "vdsh":
         return given.get("training") != "alternating"
+    if job.method == "fasthash":
+        return (given.get("inference"), given.get("boosting")) == ("cut", "exponential")
     return job.method not in _SETTINGS or given.get("optimizer") == "sgd"
 
 

@@ -135,7 +135,7 @@ class Job:
         if self.kind == "correlation":
             return Path("correlation", f"{self.dataset}.json")
         if self.kind == "distributions":
-            return Path("distributions", f"{self.dataset}-{self.method}.json")
+            return Path("distributions", f"{self.dataset}-{_named(self.method, self.parameters)}.json")
         if self.kind == "images":
             name = f"setting2-{self.method}-{self.n_bits}-{self.trial}" + "-validation" * self.validate
             return Path(self.dataset, "images", f"{name}.json")

@@ -193,7 +193,7 @@ def outcomes(definition: Definition, results: Path, scale: str) -> dict[Job, Out
     --------
     >>> outcomes(load_definition("table2"), Path("nowhere"), "smoke")
     Traceback (most recent call last):
-    mihash.errors.NotReady: 30 of the 30 results of table2 are not in nowhere/smoke. Run `mihash reproduce table2
+    mihash.errors.NotReady: 36 of the 36 results of table2 are not in nowhere/smoke. Run `mihash reproduce table2
     --scale smoke --results nowhere`.
     """
     seed, sources = root_and_seed(results)[1], {source.name: source for source in definition.sources}

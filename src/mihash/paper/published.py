@@ -1,13 +1,13 @@
 """The paper's own names and numbers, restated in ``paper.json``, and its slips about them."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from .definition import Definition
-from .jobs import Job
+from .jobs import Job, Parameters
 
 PAPER = Path(__file__).with_name("paper.json")
 DATASET_NAMES = {"cifar10": "CIFAR-10", "places205": "Places205", "labelme": "LabelMe"}
@@ -33,6 +33,50 @@ METHOD_NAMES = {
     "mihash-joint": "MIHash + classifier",
     "classifier": "classifier alone",
 }
+
+PAPERS_MIHASH: Parameters = (("warm_up", 0), ("whiten", None))
+"""The arguments with which the online learner is the paper's (Sec. 3.2)."""
+
+
+def row_name(job: Job, others: Iterable[Job] = ()) -> str:
+    """Return what an online method is called, with what differs from its other settings among ``others``.
+
+    MIHash as in the paper has the plain name; with whitening, which is ours, the name says so.
+
+    Examples
+    --------
+    >>> paper, ours = (Job("online", "cifar10", "mihash", each, 32) for each in (PAPERS_MIHASH, ()))
+    >>> row_name(paper), row_name(ours)
+    ('MIHash', 'MIHash, whitened (ours)')
+    """
+    given, name, told = dict(job.parameters), METHOD_NAMES.get(job.method, job.method), set()
+    if job.method == "mihash" and not as_published(job):
+        names = [key for key, _ in PAPERS_MIHASH if key in given]
+        own = [f"{key} = {given[key]}" for key in names] or ["whitened (ours)"]
+        name, told = ", ".join([name, *own]), set(names)
+    elif job.method == "osh" and not as_published(job):
+        name, told = f"{name}, {given['loss']} loss", {"loss"}
+    elif job.method == "mihash":
+        told = set(dict(PAPERS_MIHASH))
+    same = (job.method, job.dataset, job.n_bits)
+    settings = [set(each.parameters) for each in others if (each.method, each.dataset, each.n_bits) == same]
+    common = set.intersection(*settings) if settings else set(job.parameters)
+    rest = [f"{key} = {value}" for key, value in job.parameters if key not in told and (key, value) not in common]
+    return ", ".join([name, *rest])
+
+
+def as_published(job: Job) -> bool:
+    """Tell whether an online method is the published one: MIHash without whitening, OSH with boosting.
+
+    Examples
+    --------
+    >>> [as_published(Job("online", "cifar10", name, (), 32)) for name in ("osh", "mihash")]
+    [True, False]
+    """
+    given = dict(job.parameters)
+    if job.method == "mihash":
+        return all(key in given and given[key] == value for key, value in PAPERS_MIHASH)
+    return job.method != "osh" or given.get("loss", "exponential") == "exponential"
 
 
 def dataset_title(name: str) -> str:

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from ..errors import InvalidInput, NotReady
 from ..state import replace_file
-from .claims import Verdict, judge_all, summary
+from .claims import GROUPS, Verdict, judge_all, summary, tally
 from .definition import Definition
 from .drawing import require_matplotlib
-from .report_page import claim_cards, verdict_word, whole_page
+from .report_page import claim_cards, whole_page
 from .scales import OWN
 from .tables import LABELS, THEIRS, Table, make_table
+
+BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,13 @@ class Section:
     missing: str | None
 
 
-def make_report(definitions: Sequence[Definition], results: Path, scale: str) -> tuple[Path, Path]:
+def make_report(
+    definitions: Sequence[Definition], results: Path, scale: str, fill: Path | None = None
+) -> tuple[Path, Path]:
     """Draw every figure, fill every table, judge every claim; write ``report.html`` and ``report.md``.
 
-    What has no results yet is said in its place. Returns the two files.
+    What has no results yet is said in its place. Returns the two files. With ``fill``, a page of Markdown, the
+    same is also written there, between its lines `BEGIN` and `END`; figures go to ``images/results`` beside it.
     """
     require_matplotlib()
     sections = [_section(definition, results, scale) for definition in definitions]
@@ -42,7 +47,36 @@ def make_report(definitions: Sequence[Definition], results: Path, scale: str) ->
     page, text = folder / "report.html", folder / "report.md"
     replace_file(page, _as_html(sections, verdicts, scale).encode())
     replace_file(text, _as_markdown(sections, verdicts, scale, folder).encode())
+    if fill is not None:
+        _fill(fill, sections, verdicts, scale)
     return page, text
+
+
+def check_page(page: Path) -> tuple[str, str]:
+    """Return what a page has before and after its tables, the marks included; refuse one without the marks."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"`page` must be a page of Markdown: {error}.") from error
+    before, begin, rest = text.partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(f"{END}\n")
+    if not begin or not end:
+        raise InvalidInput(f"`page` must have the lines {BEGIN} and {END}, in this order; {page} has not.")
+    return before + begin, end + after
+
+
+def _fill(page: Path, sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> None:
+    before, after = check_page(page)
+    folder = page.parent / "images" / "results"
+    folder.mkdir(parents=True, exist_ok=True)
+    moved = []
+    for each in sections:
+        figure = None if each.figure is None else folder / each.figure.name
+        if each.figure is not None and figure is not None:
+            replace_file(figure, each.figure.read_bytes())
+        moved.append(replace(each, figure=figure))
+    lines = _body(moved, verdicts, scale, page.parent)
+    replace_file(page, (before + "\n".join(lines).strip() + "\n\n" + after).encode())
 
 
 def _section(definition: Definition, results: Path, scale: str) -> Section:
@@ -65,11 +99,11 @@ def _section(definition: Definition, results: Path, scale: str) -> Section:
 
 
 def _groups(verdicts: Sequence[Verdict], scale: str) -> Iterator[tuple[str, list[Verdict]]]:
-    """Yield the claims that were fixed before the runs, and those that were added afterwards."""
-    for title, late in (("Fixed before the runs", False), ("Added after the runs", True)):
-        group = [verdict for verdict in verdicts if verdict.claim.late == late]
+    """Yield the claims as first committed, those changed since, and those added since."""
+    for name in GROUPS:
+        group = [verdict for verdict in verdicts if verdict.claim.group == name]
         if group and scale != OWN:
-            yield title, group
+            yield name.capitalize(), group
 
 
 def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str) -> str:
@@ -92,18 +126,25 @@ def _as_html(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: st
 
 
 def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> str:
-    lines = [
-        f"# {_heading(scale)}",
-        "",
-        _about(scale),
-        "",
-        "## Claims",
-        "",
-        f"{summary(verdicts, scale)} {_evidence(scale)}".strip(),
-    ]
-    for title, group in _groups(verdicts, scale):
-        lines += ["", f"### {title}", "", "| claim | verdict | figures | in the paper |", "|---|---|---|---|"]
-        lines += [f"| {v.claim.statement} | {verdict_word(v)} | {v.figures} | {v.claim.where} |" for v in group]
+    lines = [f"# {_heading(scale)}", "", _about(scale), "", *_body(sections, verdicts, scale, folder)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _body(sections: Sequence[Section], verdicts: Sequence[Verdict], scale: str, folder: Path) -> list[str]:
+    """Return claims, tables and figures; links to figures are relative to a folder."""
+    lines = ["## Claims", "", f"{summary(verdicts, scale)} {_evidence(scale)}".strip()]
+    groups = list(_groups(verdicts, scale))
+    if any(verdict.tested for _, group in groups for verdict in group):
+        head, *rows = tally(verdicts)
+        lines += ["", _line(head), "|---" + (len(head) - 1) * "|---:" + "|", *map(_line, rows)]
+    for title, group in groups:
+        changes = any(verdict.claim.changed for verdict in group)
+        head = ("claim", "verdict", "figures", "in the paper", *(["changed"] if changes else []))
+        lines += ["", f"### {title}", "", _line(head), len(head) * "|---" + "|"]
+        for verdict in group:
+            claim = verdict.claim
+            cells = (claim.statement, verdict.word, verdict.figures, claim.where, "; ".join(claim.changed))
+            lines.append(_line(cells[: len(head)]))
     for each in sections:
         lines += ["", f"## {each.definition.title}{_on(scale)}", ""]
         if each.missing:
@@ -112,7 +153,12 @@ def _as_markdown(sections: Sequence[Section], verdicts: Sequence[Verdict], scale
             lines += [f"![{each.definition.title}]({each.figure.relative_to(folder).as_posix()})", ""]
         if each.table is not None:
             lines.append(to_markdown(each.table).partition("\n\n")[2])  # it has a heading of its own
-    return "\n".join(lines).rstrip() + "\n"
+    return lines
+
+
+def _line(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _on(scale: str) -> str:
@@ -170,12 +216,8 @@ def to_markdown(table: Table) -> str:
     <BLANKLINE>
     - One trial.
     """
-
-    def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
     rule = "|" + "|".join("---:" if right else "---" for right in _right_aligned(table)) + "|"
-    lines = [f"### {table.title}", "", line(table.columns), rule, *map(line, table.rows)]
+    lines = [f"### {table.title}", "", _line(table.columns), rule, *map(_line, table.rows)]
     if table.notes:
         lines += ["", *(f"- {note}" for note in table.notes)]
     return "\n".join(lines)

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from .claims import Verdict
 
-_CLASS = {True: "held", False: "not", None: "open"}
-_WORD = {True: "held", False: "not held", None: "not tested"}
+_CLASS = {"held": "held", "not held": "not", "not settled": "noise", "not tested": "open"}
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: light-dark(#1a7f4b, #5fc08d);
   --bad: light-dark(#b3261e, #f2948c);
@@ -31,7 +30,8 @@ a { color: light-dark(#1d5f9e, #7cb8ee); }
 .claim p { margin: .2rem 0; overflow-wrap: anywhere; } .claim .small { font-size: .85rem; color: var(--soft); }
 .verdict { font-weight: 600; font-size: .85rem; color: var(--soft); }
 .held .verdict { color: var(--good); } .not .verdict { color: var(--bad); }
-body:has(#show-not:checked) .claim:not(.not), body:has(#show-open:checked) .claim:not(.open) { display: none; }
+body:has(#show-not:checked) .claim:not(.not), body:has(#show-noise:checked) .claim:not(.noise),
+body:has(#show-open:checked) .claim:not(.open) { display: none; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px;
   padding: .3rem .6rem; }
 table { border-collapse: collapse; font-size: .8rem; }
@@ -44,13 +44,8 @@ p.open { color: var(--soft); }
 """
 
 
-def verdict_word(verdict: Verdict) -> str:
-    """Return held, not held or not tested."""
-    return _WORD[verdict.held]
-
-
 def claim_cards(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
-    """Return the claims as cards, under a filter that shows all, those that did not hold, or those not tested.
+    """Return the claims as cards, under a filter that shows all or those of one verdict that is not held.
 
     Examples
     --------
@@ -67,13 +62,20 @@ def claim_cards(groups: Iterable[tuple[str, Sequence[Verdict]]]) -> str:
             claim = verdict.claim
             statement, figures, where = map(html.escape, (claim.statement, verdict.figures, claim.where))
             parts.append(
-                f"<article class='claim {_CLASS[verdict.held]}'><span class='verdict'>{_WORD[verdict.held]}</span>"
-                f"<p>{statement}</p><p class='small'>{figures}</p><p class='small'>{where}</p></article>"
+                f"<article class='claim {_CLASS[verdict.word]}'><span class='verdict'>{verdict.word}</span>"
+                f"<p>{statement}</p><p class='small'>{figures}</p><p class='small'>{where}</p>"
+                + "".join(f"<p class='small'>Changed {html.escape(change)}</p>" for change in claim.changed)
+                + "</article>"
             )
         parts.append("</div>")
     if not parts:
         return ""
-    choices = (("all", "all", " checked"), ("not", "not held", ""), ("open", "not tested", ""))
+    choices = (
+        ("all", "all", " checked"),
+        ("not", "not held", ""),
+        ("noise", "not settled", ""),
+        ("open", "not tested", ""),
+    )
     radios = "".join(
         f"<label><input type='radio' name='show' id='show-{value}'{checked}> {word}</label>"
         for value, word, checked in choices

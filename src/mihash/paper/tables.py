@@ -16,7 +16,16 @@ from .definition import Definition
 from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
 from .jobs import Job
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
-from .published import DATASET_NAMES, METHOD_NAMES, covers, dataset_title, paper_rows, slips
+from .published import (
+    DATASET_NAMES,
+    METHOD_NAMES,
+    as_published,
+    covers,
+    dataset_title,
+    paper_rows,
+    row_name,
+    slips,
+)
 
 THEIRS = "paper: "
 """How the names of columns with the paper's numbers begin."""
@@ -84,13 +93,13 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         notes = [*network_notes(made)] if definition.kind == "images" else [*fit_notes(definition, made)]
         if definition.kind == "batch":
             notes += data_notes({job.dataset: each.trials[0] for job, each in made.items() if each.trials})
-        return _table(definition, rows, notes)
+        return _table(definition, rows, notes, scale)
     found = {job: outcome for job, outcome in made.items() if whole_batches(job)}
     rows = [
         {
             "data set": dataset_title(outcome.job.dataset),
             "bits": str(outcome.job.n_bits),
-            "method": _method_name(outcome.job, made),
+            "method": row_name(outcome.job, made),
         }
         | cells
         for outcome, cells in _STREAM_ROWS[definition.draws](found)
@@ -107,21 +116,14 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
             0,
             f"These times are not to be used. {SHARED_TIMES.format(command=definition.command(results, scale))}",
         )
-    return _table(definition, rows, notes)
+    return _table(definition, rows, notes, scale)
 
 
-def _method_name(job: Job, made: Found) -> str:
-    """Return the name of a method, with what differs between its settings where there are several."""
-    name = METHOD_NAMES.get(job.method, job.method)
-    settings = {each.parameters for each in made if (each.method, each.dataset) == (job.method, job.dataset)}
-    common = set.intersection(*map(set, settings))
-    return ", ".join([name, *(f"{key} = {value}" for key, value in job.parameters if (key, value) not in common)])
-
-
-def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str]) -> Table:
+def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str], scale: str) -> Table:
     columns = _telling(rows)
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
-    return Table(definition.title, columns, cells, tuple(notes))
+    own = definition.notes if scale == "full" else ()
+    return Table(definition.title, columns, cells, (*notes, *own))
 
 
 def _thetas(found: Found) -> Made:
@@ -138,7 +140,7 @@ def _thetas(found: Found) -> Made:
             "paper: AUC": "",
             "paper: change": "",
         }
-        printed = paper_rows("thetas", job.dataset, job.method, job.n_bits)
+        printed = _printed("thetas", job)
         for row in (row for row in printed if covers(row, job)):
             cells["paper: updates"] = _reduced(row["updates"], printed[0]["updates"])
             cells["paper: AUC"] = f"{row['area']:.3f}"
@@ -158,7 +160,7 @@ def _times(found: Found) -> Made:
     """Yield what learning takes and what the trigger adds (Table 2)."""
     for fixed, outcome in _pairs(found):
         job = outcome.job
-        printed = paper_rows("times", job.dataset, job.method, job.n_bits)
+        printed = _printed("times", job)
         ours = _time_cells("", outcome.mean("learning_s"), outcome.mean("deciding_s"), 3)
         ours |= _saved_cells(fixed, outcome)
         theirs = dict.fromkeys((f"paper: {column}" for column in _time_cells("", 1, 1, 1)), "")
@@ -271,11 +273,16 @@ def _pair_cells(fixed: Outcome | None, outcome: Outcome) -> Row:
 
 
 def _paper_pair(job: Job, every: float, triggered_only: bool = False) -> Row:
-    for row in paper_rows("intervals", job.dataset, job.method, job.n_bits):
+    for row in _printed("intervals", job):
         if row["every"] == every:
             means = [row["trigger"]] if triggered_only else [row["fixed"], row["trigger"]]
             return {f"paper: {name}": cell for name, cell in _before_after(means).items()}
     return dict.fromkeys(("paper: updates", "paper: final mAP", "paper: AUC"), "")
+
+
+def _printed(draws: str, job: Job) -> list[dict[str, Any]]:
+    """Return the paper's rows for a method that is the paper's."""
+    return paper_rows(draws, job.dataset, job.method, job.n_bits) if as_published(job) else []
 
 
 def _before_after(means: Sequence[dict[str, float]]) -> Row:

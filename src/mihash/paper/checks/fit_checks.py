@@ -5,39 +5,46 @@ from typing import Any
 import numpy as np
 
 from ...errors import CorruptStore, NotReady
-from ..fit_tables import MAPS, one_epoch, setting_name
+from ..fit_tables import MAPS, one_epoch, papers_settings, setting_name
 from ..outcomes import Outcome, Study
-from ..published import METHOD_NAMES, dataset_title
-from .judgement import Judgement, Values, listed, some
+from ..published import METHOD_NAMES, as_published, dataset_title
+from .judgement import Judgement, Leads, Values, ahead, leading, listed, some
 
 
-def first_on_map(study: Study, *, definition: str, method: str, mapping: str) -> Judgement:
-    """Check that a method is before all others whose mapping is of the same kind, at each code length."""
+def first_on_map(study: Study, *, definition: str, method: str, mapping: str, deviations: float) -> Judgement:
+    """Check that a method is before all others whose mapping is of the same kind, at each code length.
+
+    The lead must be more than so many standard deviations over the draws, the larger one of the two methods.
+    """
     found = [each for each in study.outcomes(definition).values() if each.mapping == mapping and not each.missing]
-    bad, figures = [], []
+    leads: Leads = {}
+    figures = []
     for n_bits in sorted({each.job.n_bits for each in found}):
         own = _setting(found, method, n_bits)
         others = [each for each in found if each.job.method != method and each.job.n_bits == n_bits]
         second = max(others, key=lambda each: each.mean("final"))
+        lead, noise = leads[f"{n_bits} bits"] = ahead(own, second)
         figures.append(
-            f"{n_bits} bits {own.mean('final'):.4f}, then {setting_name(second.job)} {second.mean('final'):.4f}"
+            f"{n_bits} bits {own.mean('final'):.4f}, {'then' if lead > 0 else 'behind'} "
+            f"{setting_name(second.job)} {second.mean('final'):.4f} (deviation {noise:.4f})"
         )
-        if own.mean("final") <= second.mean("final"):
-            bad.append(n_bits)
     names = {METHOD_NAMES[each.job.method]: None for each in found if each.job.method != method}
-    return not bad, (
-        f"{MAPS[mapping]}: {listed(list(some(dict.fromkeys(figures))), len(figures))} (of {', '.join(names)})"
+    return leading(leads, deviations), (
+        f"{MAPS[mapping]}: {listed(figures, len(figures))} (of {', '.join(names)})"
     )
 
 
-def one_epoch_above(study: Study, *, definition: str, method: str, mapping: str, among: list[str]) -> Judgement:
-    """Check that a method after one epoch is before others at each code length."""
+def one_epoch_above(
+    study: Study, *, definition: str, method: str, mapping: str, among: list[str], deviations: float
+) -> Judgement:
+    """Check that a method after one epoch is before others at each code length, as in `first_on_map`."""
     every = study.outcomes(definition).values()
     absent = {
         METHOD_NAMES[each.job.method]: each.missing for each in every if each.missing and each.job.method in among
     }
     found = [each for each in every if not each.missing]
-    bad, figures = [], []
+    leads: Leads = {}
+    figures = []
     for n_bits in sorted({each.job.n_bits for each in found}):
         own = _setting([each for each in found if each.mapping == mapping], method, n_bits, epochs=1)
         others = [each for each in found if each.job.method in among and each.job.n_bits == n_bits]
@@ -45,56 +52,34 @@ def one_epoch_above(study: Study, *, definition: str, method: str, mapping: str,
             raise NotReady("; ".join(f"{name} {reason}" for name, reason in absent.items()))
         scores = ", ".join(f"{setting_name(each.job)} {each.mean('final'):.3f}" for each in others)
         figures.append(f"{n_bits} bits {own.mean('final'):.3f} against {scores}")
-        if any(own.mean("final") <= each.mean("final") for each in others):
-            bad.append(n_bits)
-    return not bad, listed(figures, len(figures))
-
-
-def step_faster(study: Study, *, definition: str, method: str, than_s: float, factor: float) -> Judgement:
-    """Check that a step of a method is so many times faster than the paper's; sizes must be the paper's too."""
-    own = _setting([each for each in study.outcomes(definition).values() if not each.missing], method)
-    size = (own.trials[0]["n_train"], own.job.n_features, own.job.n_bits)
-    if study.scale != "full":
-        raise NotReady(f"It is about 5,000 x 4,096 and 48 bits, and these results are of {size[0]:,} examples.")
-    faster = than_s / own.mean("step_s")
-    return faster >= factor, (
-        f"{own.mean('step_s'):.3f} s for {size[0]:,} x {size[1]:,} and {size[2]} bits: {faster:.1f}x faster; "
-        f"all of it {own.mean('learning_s'):.1f} s"
-    )
+        leads |= {f"{n_bits} bits, {setting_name(each.job)}": ahead(own, each) for each in others}
+    return leading(leads, deviations), listed(figures, len(figures))
 
 
 def _setting(found: list[Outcome], method: str, n_bits: int | None = None, epochs: int | None = None) -> Outcome:
-    """Return the outcome of a method, after one epoch or after all of them."""
+    """Return the outcome of a method with the paper's settings, after one epoch or after all of them."""
     for each in found:
-        same = each.job.method == method and n_bits in (None, each.job.n_bits)
+        same = each.job.method == method and n_bits in (None, each.job.n_bits) and papers_settings(each.job)
         if same and one_epoch(each.job) == (epochs == 1):
             return each
     raise NotReady(f"There is no result of {METHOD_NAMES[method]} among them.")
 
 
-def above_end_to_end(study: Study, *, definition: str, method: str, than: list[str]) -> Judgement:
-    """Check that a method is above others at each code length, in the mean over seeds."""
+def above_end_to_end(
+    study: Study, *, definition: str, method: str, than: list[str], deviations: float
+) -> Judgement:
+    """Check that a method is above others at each code length, by a margin as in `first_on_map`."""
     found = {(job.method, job.n_bits): each for job, each in study.outcomes(definition).items()}
-    bad, figures = [], []
+    leads: Leads = {}
+    figures = []
     for n_bits in sorted({n_bits for _, n_bits in found}):
         own = found[method, n_bits]
         others = [found[name, n_bits] for name in than]
         scores = ", ".join(f"{METHOD_NAMES[each.job.method]} {each.mean('final'):.4f}" for each in others)
         figures.append(f"{n_bits} bits {own.mean('final'):.4f} against {scores}")
-        if any(own.mean("final") <= each.mean("final") for each in others):
-            bad.append(n_bits)
-    return not bad, listed(figures, len(figures))
-
-
-def reaches_end_to_end(study: Study, *, definition: str, method: str, n_bits: int, at_least: float) -> Judgement:
-    """Check that mAP of a method reaches a number at a code length; that is about CIFAR-10 itself."""
-    if study.scale != "full":
-        raise NotReady("It is about CIFAR-10's own images, and these results are of other data.")
-    for job, each in study.outcomes(definition).items():
-        if (job.method, job.n_bits) == (method, n_bits):
-            seeds = ", ".join(f"{value:.4f}" for value in each.values("final"))
-            return each.mean("final") >= at_least, f"{each.mean('final'):.4f} in the mean of {seeds}"
-    raise NotReady(f"There is no result of {METHOD_NAMES[method]} with {n_bits} bits.")
+        leads |= {f"{n_bits} bits, {each.job.method}": ahead(own, each) for each in others}
+    noise = max(noise for _, noise in some(leads).values())
+    return leading(leads, deviations), f"{listed(figures, len(figures))} (deviations up to {noise:.4f})"
 
 
 def correlation(study: Study, *, datasets: list[str], at_least: float) -> Judgement:
@@ -110,25 +95,26 @@ def correlation(study: Study, *, datasets: list[str], at_least: float) -> Judgem
     return all(value >= at_least for value in values.values()), f"r with {figures}"
 
 
-def separated(study: Study, *, dataset: str, method: str) -> Judgement:
-    """Check that the mean distance to neighbours falls, and that p+ and p- overlap less."""
-    result = study.file("distributions", f"{dataset}-{method}.json")
-    means, overlaps = [], []
+def learned(study: Study, *, definition: str, method: str, at_least: float) -> Judgement:
+    """Check by what factor learning raises mAP, that neighbours come nearer, and that p+ and p- overlap less."""
+    for job, each in study.outcomes(definition).items():
+        if job.method == method and as_published(job):
+            return _separated(each.trials[0], at_least)
+    raise NotReady(f"There is no result of {METHOD_NAMES[method]} as published in {definition}.")
+
+
+def _separated(result: dict[str, Any], at_least: float) -> Judgement:
+    precisions, means, overlaps = [], [], []
     for when in ("before", "after"):
-        p_pos, p_neg = (np.asarray(_entry(result, when, name), dtype=np.float64) for name in ("p_pos", "p_neg"))
+        p_pos, p_neg = (np.asarray(result[when][name], dtype=np.float64) for name in ("p_pos", "p_neg"))
+        precisions.append(float(result[when]["map"]))
         means.append(float(np.arange(len(p_pos)) @ p_pos / p_pos.sum()))
         overlaps.append(float(np.minimum(p_pos / p_pos.sum(), p_neg / p_neg.sum()).sum()))
-    return means[1] < means[0] and overlaps[1] < overlaps[0], (
-        f"mean distance to neighbours {means[0]:.2f} -> {means[1]:.2f} bits; "
-        f"overlap {overlaps[0]:.3f} -> {overlaps[1]:.3f}"
+    raised = precisions[1] >= at_least * precisions[0]
+    return raised and means[1] < means[0] and overlaps[1] < overlaps[0], (
+        f"mAP {precisions[0]:.3f} -> {precisions[1]:.3f}, {precisions[1] / precisions[0]:.2f}x; mean distance to "
+        f"neighbours {means[0]:.2f} -> {means[1]:.2f} bits; overlap {overlaps[0]:.3f} -> {overlaps[1]:.3f}"
     )
-
-
-def learned(study: Study, *, dataset: str, method: str, at_least: float) -> Judgement:
-    """Check by what factor learning raises mAP."""
-    result = study.file("distributions", f"{dataset}-{method}.json")
-    before, after = (float(_entry(result, when, "map")) for when in ("before", "after"))
-    return after >= at_least * before, f"mAP {before:.3f} -> {after:.3f}, {after / before:.2f}x"
 
 
 def _entry(result: dict[str, Any], outer: str, inner: str) -> Any:

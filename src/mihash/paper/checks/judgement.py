@@ -14,13 +14,14 @@ from ...online import SketchHash
 from ..datasets import find_protocol
 from ..jobs import Job
 from ..outcomes import Outcome
-from ..published import DATASET_NAMES, METHOD_NAMES, dataset_title
+from ..published import DATASET_NAMES, dataset_title, row_name
 
 _NAMED = 4  # how many exceptions are named before the rest is counted
 _SKETCH_BATCH = inspect.signature(SketchHash).parameters["batch_size"].default
 
-Judgement = tuple[bool, str]
+Judgement = tuple[bool | None, str]  # None: within the noise, not settled
 Values = dict[str, float]
+Leads = dict[str, tuple[float, float]]  # a lead, and the noise that it is compared with
 T = TypeVar("T")
 
 
@@ -63,6 +64,39 @@ def falling(series: dict[str, list[float]], noise_updates: float, noise_percent:
                 bad.append(f"{name} {before:.1f} -> {after:.1f}")
     figures = f"{steps - len(bad)} of {steps} steps do not rise as {when}"
     return not bad, figures + (f"; rising: {listed(bad)}" if bad else "")
+
+
+def leading(leads: Leads, deviations: float) -> bool | None:
+    """Tell whether every lead is clear: None where one is within the noise, False where one is clearly behind.
+
+    A lead is clear that is more than so many standard deviations over the trials, which come with it.
+
+    Examples
+    --------
+    >>> [leading({"32 bits": lead}, 2) for lead in ((0.05, 0.02), (0.03, 0.02), (-0.05, 0.02))]
+    [True, None, False]
+    """
+    if any(lead < -deviations * noise for lead, noise in some(leads).values()):
+        return False
+    return True if all(lead > deviations * noise for lead, noise in leads.values()) else None
+
+
+def margins(leads: Leads, deviations: float, form: str) -> Judgement:
+    """Check that every number is above 0 by a margin; name the others with their deviations."""
+    values = {name: lead for name, (lead, _) in leads.items()}
+    figures = bounded(values, "median", form=form)[1]
+    others = [
+        f"{name} {form.format(lead)} (deviation {noise:.4f})"
+        for name, (lead, noise) in leads.items()
+        if lead <= deviations * noise
+    ]
+    return leading(leads, deviations), figures + (f"; not clearly so: {listed(others)}" if others else "")
+
+
+def ahead(own: Outcome, other: Outcome, measure: str = "final") -> tuple[float, float]:
+    """Return by how much one is above another, and the larger standard deviation over trials of the two."""
+    noise = max(own.spread(measure), other.spread(measure))
+    return own.mean(measure) - other.mean(measure), noise
 
 
 def some(values: dict[str, T]) -> dict[str, T]:
@@ -127,7 +161,7 @@ def label(job: Job) -> str:
     >>> label(Job("online", "cifar10", "okh", (), 64, theta=0.0, every=0.5))
     'OKH on CIFAR-10, 64 bits, U x 0.5'
     """
-    name = f"{METHOD_NAMES.get(job.method, job.method)} on {dataset_title(job.dataset)}"
+    name = f"{row_name(job)} on {dataset_title(job.dataset)}"
     name += "" if job.n_bits == 32 else f", {job.n_bits} bits"
     name += "" if job.every == 1 else f", U x {job.every:g}"
     name += f", {100 * job.missing:g} % of the labels missing" if job.missing else ""
