@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..batch.itq import closest_rotation
+from ..information import arriving_information
 from .leading_covariance import LeadingCovariance
 from .moments import Moments
 
@@ -22,6 +23,8 @@ _SPARE = 16  # directions beyond those asked for, with which the iteration for t
 _ITERATIONS, _AGAIN = 12, 3
 _ROTATIONS = 30  # turns of ITQ
 _SMALL, _FEW_ROTATIONS = 1000, 10  # turns where the sample has fewer examples: more would fit that sample alone
+_POWERS = (0.0, 0.5, 1.0)  # of whitening: none, half and full
+_CLEARLY = 1.05  # times as much information makes a power the better one
 _TINY = 1e-12
 
 
@@ -153,3 +156,50 @@ def rotations(P: Matrix, n_bits: int, seed: int) -> NDArray[np.float64]:
             R = closest_rotation(V, signs).astype(np.float32)
         parts.append(np.pad(R, ((0, k - n), (0, 0))))
     return np.concatenate(parts, axis=1).astype(np.float64)
+
+
+def principal_hyperplanes(
+    P: Matrix, values: NDArray[np.float64], n_bits: int, seed: int, near: NDArray[np.uint8] | None
+) -> tuple[NDArray[np.float64], bool]:
+    """Return hyperplanes (k, b) in the principal directions, and whether these were whitened.
+
+    They are ITQ of components (n, k) with variances (k,).
+
+    Where a few directions hold most of the variance, such as those between clusters that lie far apart, every
+    hyperplane would separate along these, and items of one cluster would share a code. So the components are also
+    whitened, by half and in full, and the start is the one whose codes say most about who is near.
+
+    Parameters
+    ----------
+    P, values
+        The components, and their variances in the stream.
+    n_bits, seed
+        The code length, and what seeds the rotations.
+    near
+        Which of the last rows of P are near to each of the first (m, n): m rows are compared with the others. None
+        leaves the components as they are.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.standard_normal((1000, 8)).astype(np.float32)
+    >>> P[:, 0] += 100 * rng.choice([-1, 1], 1000)  # two clusters far apart
+    >>> distances = np.square(P[:100, None] - P[None]).sum(axis=2)
+    >>> near = (distances <= np.sort(distances[:, 100:], axis=1)[:, 20:21]).view(np.uint8)
+    >>> for near in (None, near):
+    ...     M, whitened = principal_hyperplanes(P, P.var(axis=0), 16, 0, near)
+    ...     print(whitened, len(np.unique(P @ M > 0, axis=0)) > 50)
+    False False
+    True True
+    """
+    best, most, whitened = rotations(P, n_bits, seed), -1.0, False
+    if near is None:
+        return best, whitened
+    for power in _POWERS:
+        scale = np.maximum(values, _TINY) ** (-power / 2)
+        M = scale[:, None] * rotations((P * scale).astype(np.float32), n_bits, seed) if power else best
+        codes, m = np.packbits(P @ M.astype(np.float32) > 0, axis=1, bitorder="little"), len(near)
+        found = arriving_information(codes[:m], codes[m:], near[:, m:].view(np.bool_), n_bits).mean()
+        if most < 0 or found > _CLEARLY * most:
+            best, most, whitened = M, found, power > 0
+    return best, whitened

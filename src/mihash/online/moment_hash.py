@@ -26,7 +26,7 @@ from .moment_basis import (
     discriminant,
     factor,
     principal_directions,
-    rotations,
+    principal_hyperplanes,
     scale_of,
     spectrum,
 )
@@ -51,6 +51,7 @@ _ANCHORS = 100
 _CORRECTION_STEPS = 4
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
 _DRAWN = 1000  # without labels, examples of the sample that a step looks at
+_COMPARED = 200  # without labels, examples of the sample with which the start is chosen
 _MOST_CLASSES = 512
 _KERNEL_RIDGE = 0.1  # of the basis on a kernel map, whose spectrum falls faster, in units of that on the features
 _TINY = 1e-12
@@ -179,7 +180,7 @@ class MomentHash(OnlineLearner):
             return LinearMapping(hyperplanes(self._dimension, self.n_bits, self.seed))
         if self._made is None or self._made[0] is not self._basis or self._made[1] is not self._planes:
             W = self._planes.mean_weights(self._basis)
-            if not self._labelled and self._kernel is None:
+            if not self._labelled and self._kernel is None and not self._planes.whitened:
                 W = turned_apart(W)
             offset = -(self._basis.mean.astype(np.float64) @ W)
             mapping = LinearMapping(W, offset) if self._kernel is None else self._kernel.mapping(W, offset)
@@ -390,9 +391,11 @@ class MomentHash(OnlineLearner):
         if before is None or self._planes is None or self._since <= _START:
             centred: Matrix = self._featured(sample) - mean
             components: Matrix = centred @ B
-            M = rotations(components, self.n_bits, self.seed)
+            enough = len(sample) >= _COMPARED + _DRAWN
+            near = nearest_share(centred, _COMPARED, _COMPARED) if enough else None
+            M, whitened = principal_hyperplanes(components, values, self.n_bits, self.seed, near)
             M /= np.sqrt((values[:, None] * M**2).sum(axis=0)) + _TINY
-            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean))
+            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean), whitened)
         else:
             self._planes = self._planes.in_basis(before, self._basis)
 

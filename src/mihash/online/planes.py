@@ -30,6 +30,8 @@ class Planes(NamedTuple):
         The averages, which become the mapping.
     k
         How many steps the averages are over.
+    whitened
+        Whether they began in whitened directions; such hyperplanes are not `turned_apart`, which would undo that.
     """
 
     m: Matrix
@@ -40,12 +42,13 @@ class Planes(NamedTuple):
     mean_m: Matrix
     mean_d: Matrix
     k: int
+    whitened: bool = False
 
     @classmethod
-    def at(cls, m: Matrix, n_features: int) -> Self:
+    def at(cls, m: Matrix, n_features: int, whitened: bool = False) -> Self:
         """Return hyperplanes inside a basis that have not moved yet."""
         d = np.zeros((n_features, m.shape[1]), dtype=np.float32)
-        return cls(m, d, np.zeros_like(m), d, d, m, d, 0)
+        return cls(m, d, np.zeros_like(m), d, d, m, d, 0, whitened)
 
     def weights(self, basis: Basis) -> Matrix:
         """Return W = B M + D (d, b)."""
@@ -124,7 +127,7 @@ class Planes(NamedTuple):
         weight = np.float32(min(1.0, max(4 / (k + 3), least_weight)))
         mean_m = M if k == 1 else self.mean_m + weight * (M - self.mean_m)
         mean_d = D if k == 1 else self.mean_d + weight * (D - self.mean_d)
-        return type(self)(M, D, momentum_m, momentum_d, pull, mean_m, mean_d, k)
+        return type(self)(M, D, momentum_m, momentum_d, pull, mean_m, mean_d, k, self.whitened)
 
 
 def turned_apart(W: Matrix) -> Matrix:
