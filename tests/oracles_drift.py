@@ -43,13 +43,28 @@ def z_score(arriving, own):
     return (means[0] - means[1]) / sqrt(errors)
 
 
-def moved(new, old):
-    """Return the mean over bits of the squared t of the mean and of the log variance, minus 2."""
-    total, n_bits = 0.0, len(new[0])
+def moved(new, old, cut=2.5):
+    """Return the mean over bits of the squared t of u and of (u - mean of u)^2, minus 2, over what chance adds."""
+    total, columns, n_bits = 0.0, [], len(new[0])
     for bit in range(n_bits):
-        (m, v, n), (w, u, k) = (_moments([row[bit] for row in rows]) for rows in (new, old))
-        total += (m - w) ** 2 / (v / n + u / k) + (log2(v / u) / log2(2.718281828459045)) ** 2 / (2 / n + 2 / k)
-    return total / n_bits - 2
+        ours, theirs = [row[bit] for row in new], sorted(row[bit] for row in old)
+        low, centre, high = (theirs[int(share * len(theirs))] for share in (0.16, 0.5, 0.84))
+
+        def cut_off(value, centre=centre, scale=(high - low) / 2):
+            return min(cut, max(-cut, (value - centre) / scale))
+
+        u = [cut_off(row[bit]) for row in old]
+        mean = sum(u) / len(u)
+        squares = [(value - mean) ** 2 for value in u]
+        others = [cut_off(value) for value in ours]
+        for known, other in ((u, others), (squares, [(value - mean) ** 2 for value in others])):
+            (m, v, k), (w, _, n) = _moments(known), _moments(other)
+            total += (w - m) ** 2 / (v * (1 / n + 1 / k))
+            columns.append([(value - m) / sqrt(v) for value in known])
+    n, k = len(old), len(columns)
+    squares = sum((sum(a * b for a, b in zip(x, y, strict=True)) / n) ** 2 for x in columns for y in columns)
+    by_chance = 2 * sqrt(2 * max(squares - k * k / n, k)) / k
+    return (total / n_bits - 2) / max(1, by_chance / 0.5)
 
 
 def _moments(values):

@@ -201,3 +201,39 @@ def test_bad_blocks(arguments, words):
 def test_bad_parameters(name):
     with pytest.raises(InvalidInput, match=f"`{name}` must be"):
         mihash.DriftWatch(**{name: -1})
+
+
+def heavy(generator, n, kind):
+    """Return rows of a stream that does not change."""
+    rows = generator.standard_normal((n, 16))
+    if kind == "heavy tails":
+        return rows / np.sqrt(generator.chisquare(3, (n, 16)) / 3)
+    if kind == "outliers":
+        rows[generator.random(n) < 0.002] *= 1000
+    if kind == "one direction":
+        rows[:, 0] *= 30
+    if kind == "rare":
+        return 1.0 * (generator.random((n, 16)) < 0.02)
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "outliers", "one direction", "rare"])
+@pytest.mark.parametrize("n_bits", [2, 32])
+def test_streams_that_do_not_change_raise_no_alarm(kind, n_bits):
+    n_alarms, delays = 0, []
+    for seed in range(3):
+        generator = np.random.default_rng([seed, 77])
+        planes = generator.standard_normal((16, n_bits))
+        old = heavy(generator, 1000, kind) @ planes
+        watch = mihash.DriftWatch(quiet=500)
+        for _ in range(40):
+            evidence = projection_evidence(heavy(generator, 100, kind) @ planes, old)
+            n_alarms += watch.add(evidence, 100) is not None
+        turn = np.linalg.qr(generator.standard_normal((16, 16)))[0]
+        for block in range(1, 20):
+            changed = heavy(generator, 100, kind) @ turn + heavy(generator, 1000, kind).std(axis=0)
+            if watch.add(projection_evidence(changed @ planes, old), 100) is not None:
+                delays.append(block)
+                break
+    assert n_alarms == 0
+    assert n_bits == 2 or delays == [1, 1, 1]  # two bits tell little

@@ -20,6 +20,7 @@ from . import validation
 from .comparison import Encoder, codes_of
 from .errors import InvalidInput
 from .information import arriving_information, own_information
+from .kernels import one_thread
 from .mapping import HashMapping
 from .state import State
 
@@ -32,17 +33,36 @@ _WEIGHT = 0.05  # of a block in the moving average of the score
 _FAST = 0.3  # the same while it is quiet at the start, and without labels after an alarm
 _WORST = 3.0  # a score counts at most so much below that average
 _TINY = 1e-12
+_CUT = 2.5  # scales from the median at which projections are cut off
+_FEW = 500  # rows of the sample that tell quantiles and correlations
+_MOST_FEATURES = 128  # of which correlations are computed
+_STEADY = 0.5  # a score that varies by chance by no more than this is taken as it is
 _NAMED = 3  # classes or bits that an alarm names
 _FALL = 0.1  # of the largest fall: what a class must miss to be named
 _NAME_LENGTH = 40
 
 
 class Spread(NamedTuple):
-    """Where projections lie, bit by bit: of how many examples, their means (b,) and their variances (b,)."""
+    """Where projections lie, bit by bit: of u = (p - centre) / scale, cut off at 2.5, and of (u - mean of u)^2.
+
+    Attributes
+    ----------
+    n
+        Of how many examples.
+    centres, scales
+        The median (b,), and half the distance between the 16 % and the 84 % quantile (b,).
+    means, variances
+        Of the features (2 b,).
+    by_chance
+        The standard deviation that chance gives the mean of squared t values: more where bits are correlated.
+    """
 
     n: int
+    centres: Floats
+    scales: Floats
     means: Floats
     variances: Floats
+    by_chance: float
 
     @classmethod
     def of(cls, projections: NDArray[np.floating[Any]]) -> Self:
@@ -50,13 +70,43 @@ class Spread(NamedTuple):
 
         Examples
         --------
-        >>> Spread.of(np.array([[1.0], [3.0]]))
-        Spread(n=2, means=array([2.]), variances=array([1.]))
+        >>> P = np.random.default_rng(0).standard_normal((1000, 8))
+        >>> P[0] = 1e6  # one outlier
+        >>> spread = Spread.of(P)
+        >>> float(np.abs(spread.centres).max()) < 0.2, spread.scales.round().tolist()
+        (True, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
         """
-        values = projections.astype(np.float64)
-        means = values.mean(axis=0)
-        values -= means
-        return cls(len(values), means, np.einsum("ij,ij->j", values, values) / len(values))
+        few = np.sort(projections[:_FEW].astype(np.float64), axis=0)
+        low, centres, high = (few[min(len(few) - 1, int(share * len(few)))] for share in (0.16, 0.5, 0.84))
+        deviations = np.abs(few - centres).mean(axis=0)
+        scales = np.where(high - low > 1e-9 * deviations, (high - low) / 2, 1.25 * deviations)  # a rare value
+        scales = np.where(scales > 0, scales, 1.0)
+        cut = _cut(projections, centres, scales)
+        features = np.concatenate([cut, (cut - cut.mean(axis=0)) ** 2], axis=1)
+        means, variances = features.mean(axis=0), features.var(axis=0)
+        return cls(len(features), centres, scales, means, variances, 2 * _chance(features, means, variances))
+
+    def features(self, projections: NDArray[np.floating[Any]]) -> Floats:
+        """Return the features of other projections."""
+        cut = _cut(projections, self.centres, self.scales)
+        return np.concatenate([cut, (cut - self.means[: cut.shape[1]]) ** 2], axis=1)
+
+
+def _cut(projections: NDArray[np.floating[Any]], centres: Floats, scales: Floats) -> Floats:
+    return np.clip((projections - centres) / scales, -_CUT, _CUT)
+
+
+def _chance(features: Floats, means: Floats, variances: Floats) -> float:
+    """Return the standard deviation of the mean over features (n, k) of a squared t, sqrt(2 tr(C^2)) / k.
+
+    C is the correlation of the features; what chance adds to tr(C^2) is taken off. Some rows and features do.
+    """
+    few = slice(None, None, max(1, features.shape[1] // _MOST_FEATURES))
+    rows = (features[:_FEW, few] - means[few]) / np.sqrt(variances[few] + _TINY)
+    n, k = rows.shape
+    with one_thread():
+        correlation = rows.T @ rows / n
+    return float(np.sqrt(2 * max(np.square(correlation).sum() - k * k / n, k)) / k)
 
 
 class Evidence(NamedTuple):
@@ -332,8 +382,9 @@ def projection_evidence(
 ) -> Evidence:
     """Compare projections (n, b) of new examples with those of the sample (m, b), bit by bit.
 
-    The sample may be given by where its projections lie. Of binary values, only the means are compared: the
-    variance follows from them.
+    The sample may be given by where its projections lie. Of binary values, only the means are compared, with the
+    variance that the rate in both gives: the variance follows from the mean. If few or correlated bits make the
+    score vary more by chance than half a standard error, it is divided by how much more.
 
     Examples
     --------
@@ -341,21 +392,26 @@ def projection_evidence(
     >>> new, old = rng.standard_normal((100, 8)), rng.standard_normal((1000, 8))
     >>> new[:, 5] += 2
     >>> found = projection_evidence(new, old)
-    >>> round(found.score), found.moved[0]
-    (-42, 5)
+    >>> found.score < -20, found.moved[0]
+    (True, 5)
     """
-    new, old = Spread.of(projections), sample if isinstance(sample, Spread) else Spread.of(sample)
-    n, m = new.n, old.n
-    spread, usual = new.variances + _TINY, old.variances + _TINY
-    moved = (new.means - old.means) ** 2 / (spread / n + usual / m)
-    by_chance = 1.0
-    if not binary:
-        moved += np.log(spread / usual) ** 2 / (2 / n + 2 / m)
-        by_chance = 2.0
+    if binary and not isinstance(sample, Spread):
+        n, m = len(projections), len(sample)
+        rates = (projections.sum(axis=0) + sample.sum(axis=0) + 1.0) / (n + m + 2)
+        variances, means = rates * (1 - rates), sample.mean(axis=0)
+        moved = (projections.mean(axis=0) - means) ** 2 / (variances * (1 / n + 1 / m))
+        expected, by_chance = 1.0, _chance(sample.astype(np.float64), means, variances)
+    else:
+        old = sample if isinstance(sample, Spread) else Spread.of(sample)
+        n, m = len(projections), old.n
+        t = (old.features(projections).mean(axis=0) - old.means) ** 2 / ((old.variances + _TINY) * (1 / n + 1 / m))
+        moved = t[: len(old.centres)] + t[len(old.centres) :]
+        expected, by_chance = 2.0, old.by_chance
     total = float(moved.mean())
     most = tuple(int(bit) for bit in np.argsort(-moved, kind="stable")[:_NAMED])
-    text = f"projections have moved {total / by_chance:.1f} times as much as by chance, most in bit {most[0]}"
-    return Evidence(by_chance - total, float("nan"), float("nan"), most, text)
+    text = f"projections have moved {total / expected:.1f} times as much as by chance, most in bit {most[0]}"
+    score = (expected - total) / max(1.0, by_chance / _STEADY)
+    return Evidence(score, float("nan"), float("nan"), most, text)
 
 
 def _losing(classes: Sequence[int], names: Sequence[str]) -> str:

@@ -213,8 +213,8 @@ class Arrivals:
     def restore(self, state: State) -> None:
         """Continue with what `state` returned."""
         watched, self._watched = state["watched"], None
-        if watched is not None:
-            spread = Spread(watched["n"], watched["means"], watched["variances"])
+        if watched is not None and "centres" in watched:  # states of earlier versions measure again
+            spread = Spread(*(watched[name] for name in Spread._fields))
             self._watched = mapping_from_state(watched["mapping"]), spread
 
     def _codes(self, reservoir: Reservoir, mapping: HashMapping) -> NDArray[np.uint8]:

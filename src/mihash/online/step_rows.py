@@ -12,6 +12,7 @@ from .past_examples import PastExamples
 Matrix = NDArray[np.float32]
 
 _NEAR = 0.02  # without labels, this share of the sample are an example's neighbours
+_TIE = 1e-5  # of the squared lengths: distances that differ by less tie
 
 
 class StepRows(NamedTuple):
@@ -62,9 +63,24 @@ def from_past(
 
 
 def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
-    """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block."""
+    """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block.
+
+    If distances tie, so that more than twice as many are as near as that, those that tie are not counted.
+
+    Examples
+    --------
+    >>> Z = np.eye(150, dtype=np.float32)  # all others are as far
+    >>> Z[100:] = Z[0]
+    >>> near = nearest_share(Z, n_anchors=2, n_block=2)
+    >>> near.sum(axis=1).tolist(), near[1, 1]
+    ([51, 1], np.uint8(1))
+    """
     squares = np.einsum("ij,ij->i", Z, Z)
     distances = squares[None] - 2 * (Z[:n_anchors] @ Z.T)
     n_near = max(2, int(_NEAR * (len(Z) - n_block)))
     bound = np.partition(distances[:, n_block:], n_near - 1, axis=1)[:, n_near - 1]
-    return np.asarray(distances <= bound[:, None]).view(np.uint8)
+    near = np.asarray(distances <= bound[:, None])
+    rounding = _TIE * (squares[:n_anchors] + squares.mean())
+    tied = (distances[:, n_block:] <= (bound + rounding)[:, None]).sum(axis=1) > 2 * n_near
+    near[tied] = distances[tied] < (bound - rounding)[tied, None]
+    return near.view(np.uint8)
