@@ -117,7 +117,6 @@ def test_a_reader_follows_changes_of_metadata(index):
 
 def test_delete_by_filter(index):
     assert index.delete(where={"group": 1, "i": {"<": 20}}) == 5
-    assert index.delete(where={"nothing": 1}) == 0
     assert [int(key[1:]) for key in index] == [i for i in range(40) if i % 4 != 1 or i >= 20]
     assert index.search(X[0], 99, where={"group": 1}).keys.size == 5
     assert index.delete(where={}) == 35
@@ -128,10 +127,17 @@ def test_delete_by_filter(index):
 def test_a_field_that_no_item_has_is_named(index):
     with pytest.warns(UnknownField, match="No item has the field 'grup', which `where` asks for"):
         assert index.search(X[0], where={"grup": 1, "i": {">": 3}}).keys.size == 0
+    with pytest.warns(UnknownField, match="'grup'") as caught:
+        assert index.delete(where={"grup": 1}) == 0
+    assert caught[0].filename == __file__
+    with pytest.warns(UnknownField, match="'grup'") as caught:
+        assert index.keys(where={"grup": 1}) == []
+    assert caught[0].filename == __file__
     with pytest.warns(UnknownField, match="'a.b', 'c'"):
         index.search(X[:2], where={"$or": [{"a.b": 1}, {"c": 2}]}, radius=16)
     assert index.unknown_fields({"grup": 1, "group": 2}) == ["grup"]
     assert index.search(X[0], where={"group": 77}).keys.size == 0  # it is there, and has no such value
+    assert (index.keys(where={"group": 77}), index.delete(where={"group": 77})) == ([], 0)
     assert index.search(X[0], where={"grup": {"$ne": 1}}).keys.size == 10
 
 

@@ -100,6 +100,15 @@ def test_a_search_names_fields_that_no_item_has(filled):
     assert (answer.status, "unknown_fields" in answer.body) == (200, False)
 
 
+def test_lists_and_deletions_name_fields_that_no_item_has(filled):
+    where = quote(json.dumps({"grup": 1}))
+    assert filled.get(f"/v1/items?where={where}").body == {"items": [], "next": None, "unknown_fields": ["grup"]}
+    none = {"deleted": 0, "items": 30, "unknown_fields": ["grup"]}
+    assert filled("DELETE", f"/v1/items?where={where}").body == none
+    assert filled.post("/v1/delete", {"where": {"grup": 1}}).body == none
+    assert filled.post("/v1/delete", {"where": {"group": 5}}).body == {"deleted": 0, "items": 30}
+
+
 def test_the_client_has_the_verbs(filled):
     with Client(filled.url) as client:
         assert client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3) == 1

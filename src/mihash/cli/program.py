@@ -151,5 +151,6 @@ def _with_options(text: str, words: list[str]) -> str:
 
 
 def _warn(message: Warning | str, *_: Any) -> None:
-    """Show a warning as one line."""
-    typer.echo(f"mihash: warning: {' '.join(str(message).split())}", err=True)
+    """Show a warning as one line, with options for parameters."""
+    text = _with_options(" ".join(str(message).split()), sys.argv[1:])
+    typer.echo(f"mihash: warning: {text}", err=True)

@@ -18,6 +18,7 @@ from ..store.sqlite.items import Metadata
 from ..store.sqlite.positions import Reading, read_position
 from ..store.window import Keep, Window
 from .index_state import IndexState
+from .unknown_fields import warn_of_unknown_fields
 
 _PAGE = 1000
 
@@ -129,10 +130,14 @@ class IndexItems(IndexState):
     def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Remove items by key, or those that match a filter, and return how many.
 
-        An unknown key raises `UnknownName`, and nothing is removed. The filter ``{}`` matches every item.
+        An unknown key raises `UnknownName`, and nothing is removed. The filter ``{}`` matches every item. If a
+        filter matches nothing and no item has one of its fields, the call warns (`UnknownField`).
         """
         with self._writing:
-            return self._table.delete(keys, where)
+            n = self._table.delete(keys, where)
+        if where and not n:
+            warn_of_unknown_fields(self._table, compile_filter(where))
+        return n
 
     def set_window(self, keep: Keep | None) -> int:
         """Keep only the newest items from now on; older ones expire with each change. Return how many did now.
@@ -198,7 +203,8 @@ class IndexItems(IndexState):
         Parameters
         ----------
         where
-            Only items whose metadata matches this filter (docs/index.md).
+            Only items whose metadata matches this filter (docs/index.md). If none does and no item has one of its
+            fields, the call warns (`UnknownField`).
         after
             Only items that are younger than the item of this key: with ``limit``, the next page. If it was deleted
             meanwhile, `UnknownName` is raised.
@@ -207,7 +213,10 @@ class IndexItems(IndexState):
         """
         condition = None if where is None else compile_filter(where)
         most = None if limit is None else validation.integer("limit", limit, minimum=0, maximum=2**62)
-        return self._table.keys(condition, after, most)
+        found = self._table.keys(condition, after, most)
+        if condition is not None and not found:
+            warn_of_unknown_fields(self._table, condition)
+        return found
 
     def __iter__(self) -> Iterator[Key]:
         """Yield the keys of stored items in the order of their age; items that come meanwhile are yielded too."""

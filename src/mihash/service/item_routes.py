@@ -10,6 +10,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
+from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key, readings
 from ..store.metadata import encode_metadata
@@ -197,11 +198,13 @@ async def list_items(request: Request, query: Annotated[ListQuery, Query()]) -> 
 
     def work(index: OnlineIndex) -> bytes:
         after = None if query.after is None else stored_key(index, query.after)
-        keys = index.keys(where, after, query.limit + 1)
+        with without_warnings():
+            keys = index.keys(where, after, query.limit + 1)
         shown = keys[: query.limit]
         metadata = index.metadata(shown, service.limits.answer_metadata)
         items = [{"key": key, "metadata": each} for key, each in zip(shown, metadata, strict=True)]
-        return to_json({"items": items, "next": shown[-1] if len(keys) > len(shown) else None})
+        following = shown[-1] if len(keys) > len(shown) else None
+        return to_json({"items": items, "next": following, **_unknown(index, where, len(items))})
 
     return respond(await service.read(work, slow=where is not None))
 
@@ -268,8 +271,16 @@ async def delete_several(request: Request) -> Response:
         return respond(await service.write(lambda index: _delete(index, chosen.keys, chosen.where)))
 
 
-def _delete(index: OnlineIndex, keys: list[Key] | None, where: dict[str, Any] | None = None) -> dict[str, int]:
-    return {"deleted": index.delete(keys, where), "items": len(index)}
+def _delete(index: OnlineIndex, keys: list[Key] | None, where: dict[str, Any] | None = None) -> dict[str, Any]:
+    with without_warnings():
+        n = index.delete(keys, where)
+    return {"deleted": n, "items": len(index), **_unknown(index, where, n)}
+
+
+def _unknown(index: OnlineIndex, where: dict[str, Any] | None, n_matching: int) -> dict[str, list[str]]:
+    """Return a field with the names that no item has, where a filter matches nothing and has such names."""
+    names = index.unknown_fields(where) if where and not n_matching else []
+    return {"unknown_fields": names} if names else {}
 
 
 def stored_key(index: OnlineIndex, text: str) -> Key:

@@ -32,6 +32,9 @@ Labels = (
     | Annotated[list[Bits | None], Field(fail_fast=True)]
 )
 Object = dict[str, JsonValue]
+UnknownFields = Annotated[
+    list[str], Field(description="If the filter matches nothing: its fields that no item has, if there are any.")
+]
 
 _VECTORS_OR_KEY: dict[str, Any] = {
     "oneOf": [
@@ -299,6 +302,7 @@ class Listed(BaseModel):
 
     items: list[ListedItem]
     next: int | str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
+    unknown_fields: UnknownFields = []
 
 
 class Deleted(BaseModel):
@@ -306,6 +310,7 @@ class Deleted(BaseModel):
 
     deleted: int
     items: int
+    unknown_fields: UnknownFields = []
 
 
 class Result(BaseModel):
@@ -322,9 +327,7 @@ class Found(BaseModel):
     version: int | None
     measure: str = Field(description="What the distances are: hamming, margin, or with rescore the metric.")
     results: list[Result]
-    unknown_fields: list[str] = Field(
-        default=[], description="If nothing was found: the fields of the filter that no item has."
-    )
+    unknown_fields: UnknownFields = []
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
-from ..index.index_search import without_warnings
 from ..index.online_index import OnlineIndex
+from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key
 from .index_service import Service, service_of
