@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -69,7 +70,9 @@ def test_delete_by_filter(mihash, index):
     left = [each.metadata for each in rows_of(index).values()]
     assert len(left) < 1500
     assert not [each for each in left if each["year"] < 2000 and each["colour"] == "red"]
-    run = mihash("delete", index, "--where", "yeer<2000")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run = mihash("delete", index, "--where", "yeer<2000")
     assert run.err == "mihash: warning: No item has the field 'yeer', which --where asks for.\n"
     assert run.out.startswith("Deleted 0 items;")
     for words in ((), ("--where", "a=1", "3")):

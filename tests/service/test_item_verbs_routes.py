@@ -111,7 +111,8 @@ def test_lists_and_deletions_name_fields_that_no_item_has(filled):
 
 def test_the_client_has_the_verbs(filled):
     with Client(filled.url) as client:
-        assert client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3) == 1
+        keys = client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3)
+        assert (keys, keys.replaced) == (["k3", "new", "17"], 1)
         assert client.update(["k5", "k6"], metadata=[{"group": 7}, None]) == 2
         assert client.update("k7", X[50:51]) == 1
         assert [item["key"] for item in client.get(["new", "k7", "17"])] == ["new", "k7", "17"]

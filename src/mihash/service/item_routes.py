@@ -24,6 +24,7 @@ from .responses import respond, to_json
 from .schemas import (
     Added,
     AddQuery,
+    Contained,
     DeleteBody,
     Deleted,
     ItemsBody,
@@ -226,6 +227,20 @@ async def get_several(request: Request) -> Response:
             return to_json({"items": [item._asdict() for item in index.get(keys)]})
 
         return respond(await service.read(work))
+
+
+@router.post(
+    "/v1/contains",
+    summary="Tell which keys are stored",
+    responses=route_responses(Contained, 400, 408, 413, 415, 422, 504),
+    openapi_extra=body_of(KeysBody, binary=False),
+)
+async def contains(request: Request) -> Response:
+    """Return for each key whether it is stored."""
+    service = service_of(request)
+    async with service.bodies.receive(request, KeysBody.parse) as body:
+        keys = body.keys
+        return respond(await service.read(lambda index: {"contains": index.contains(keys).tolist()}))
 
 
 @router.delete("/v1/items", summary="Delete by filter", responses=route_responses(Deleted, 422, 504))

@@ -160,7 +160,7 @@ class UpdateBody(_Request):
 
 
 class KeysBody(_Request):
-    """Keys of items to get."""
+    """Keys of items."""
 
     keys: Annotated[list[Key], Field(fail_fast=True, max_length=MAX_GOT)]
 
@@ -311,6 +311,12 @@ class Deleted(BaseModel):
     deleted: int
     items: int
     unknown_fields: UnknownFields = []
+
+
+class Contained(BaseModel):
+    """Which keys are stored."""
+
+    contains: list[bool] = Field(description="For each key that was asked for, in their order.")
 
 
 class Result(BaseModel):
