@@ -72,15 +72,47 @@ def test_patch_changes_vectors_metadata_or_both(filled):
 def test_lists_in_pages(filled):
     names = [f"k{i}" for i in range(30)]
     assert listed(filled) == (names, None)
-    assert listed(filled, limit=10) == (names[:10], "k9")
-    assert listed(filled, limit=10, after="k9") == (names[10:20], "k19")
+    keys, place = listed(filled, limit=10)
+    assert keys == names[:10]
+    assert listed(filled, limit=10, after=place)[0] == names[10:20]
+    assert listed(filled, limit=10, after="k9")[0] == names[10:20]
     assert listed(filled, limit=10, after='"k19"') == (names[20:], None)
     where = json.dumps({"group": 1})
-    assert listed(filled, where=where, limit=4) == (names[1:12:3], "k10")
+    assert listed(filled, where=where, limit=4)[0] == names[1:12:3]
     assert filled.get("/v1/items?limit=1").body["items"] == [{"key": "k0", "metadata": {"group": 0, "i": 0}}]
-    for query, status in (("after=no", 404), ("limit=0", 422), ("where=x", 422), ("where={%22$a%22:1}", 422)):
+    for query, status in (
+        ("after=no", 404),
+        ("after=next:7:3", 409),
+        ("limit=0", 422),
+        ("where=x", 422),
+        ("where={%22$a%22:1}", 422),
+    ):
         assert filled.get(f"/v1/items?{query}").status == status, query
     assert filled.get("/v1/items?colour=red").status == 422
+
+
+def test_pages_go_on_whatever_became_of_their_last_item(filled):
+    names = [f"k{i}" for i in range(30)]
+    _, place = listed(filled, limit=10)
+    filled("PUT", "/v1/items", {"vectors": X[30:31].tolist(), "keys": ["k9"]})
+    for after in (place, "k9"):
+        assert listed(filled, after=after) == ([*names[10:], "k9"], None)
+    filled("DELETE", "/v1/items/k9")
+    for after in (place, "k9"):
+        assert listed(filled, after=after) == (names[10:], None)
+
+
+def test_the_client_lists_all_while_items_change(filled, monkeypatch):
+    monkeypatch.setattr("mihash.service.client._PAGE", 10)
+    with Client(filled.url) as client:
+        found = []
+        for key, _ in client.items():
+            found.append(key)
+            if key == "k9":
+                client.upsert(X[30], "k9")
+            if key == "k19":
+                client.delete("k19")
+        assert found == [f"k{i}" for i in range(30)] + ["k9"]
 
 
 def test_delete_by_filter(filled):

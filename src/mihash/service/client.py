@@ -228,17 +228,20 @@ class Client:
     def items(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
     ) -> Iterator[tuple[Key, dict[str, Any] | None]]:
-        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time."""
+        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time.
+
+        Items that are replaced or deleted meanwhile do not disturb it; a replaced item comes again at the end.
+        """
         options = {} if where is None else {"where": to_json(where).decode()}
         left = float("inf") if limit is None else limit
+        place = f'"{after}"' if isinstance(after, str) else after
         while left > 0:
-            place = {} if after is None else {"after": f'"{after}"' if isinstance(after, str) else after}
-            page = {**options, **place, "limit": int(min(left, _PAGE))}
-            found, after, unknown = self._call("GET", f"/v1/items?{urlencode(page)}", read=listed)
+            page = {**options, **({} if place is None else {"after": place}), "limit": int(min(left, _PAGE))}
+            found, place, unknown = self._call("GET", f"/v1/items?{urlencode(page)}", read=listed)
             _warn(unknown)
             yield from found
             left -= len(found)
-            if after is None:
+            if place is None:
                 return
 
     def keys(

@@ -115,7 +115,7 @@ def fields_of(**values: Any) -> bytes:
     )
 
 
-def listed(answer: dict[str, Any]) -> tuple[list[tuple[Key, dict[str, Any] | None]], Key | None, list[str]]:
+def listed(answer: dict[str, Any]) -> tuple[list[tuple[Key, dict[str, Any] | None]], str | None, list[str]]:
     """Return keys and metadata of a page, where the next one begins, and unknown fields of the filter."""
     found = [(each["key"], each["metadata"]) for each in answer["items"]]
     return found, answer["next"], list(answer.get("unknown_fields", ()))

@@ -198,7 +198,8 @@ class ListQuery(_Request):
     """Which items to list."""
 
     after: str | None = Field(
-        default=None, description="List the items after the one with this key, which is written as in a path."
+        default=None,
+        description="`next` of the page before; or a key, written as in a path, to list the items after it.",
     )
     limit: int = Field(default=100, ge=1, le=MAX_LISTED, description="How many to list at most.")
     where: str | None = Field(default=None, description="List only items that match a filter, as JSON.")
@@ -301,7 +302,7 @@ class Listed(BaseModel):
     """Items, oldest first."""
 
     items: list[ListedItem]
-    next: int | str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
+    next: str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
     unknown_fields: UnknownFields = []
 
 
