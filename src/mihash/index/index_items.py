@@ -192,7 +192,8 @@ class IndexItems(IndexState):
         found, names = self._table.get(keys), self._class_names().names
 
         def named(item: Item) -> Item:
-            return item._replace(label=names[item.label]) if names and item.label is not None else item
+            label = item.label.item() if isinstance(item.label, np.generic) else item.label
+            return item._replace(label=names[label] if names and label is not None else label)
 
         return [named(item) for item in found] if isinstance(found, list) else named(found)
 
