@@ -165,6 +165,11 @@ def test_metadata_of_csv():
     assert [each["a"] for each in rows.metadata] == [2005, 2.5, None, "red", "01", "1e999"]
 
 
+def test_booleans_of_csv():
+    rows = rows_of("x,a\n1,true\n1,False\n1,FALSE\n1,truth\n", vector="x", metadata=("a",))
+    assert [each["a"] for each in rows.metadata] == [True, False, False, "truth"]
+
+
 def test_metadata_of_parquet(tmp_path):
     table = {
         "emb": [[1.0, 2.0]] * 2,
