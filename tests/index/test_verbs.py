@@ -225,6 +225,15 @@ def test_labels_come_with_vectors(tmp_path):
         index.upsert(X[6], "c")
         assert [item.label for item in index.get(list("abcde"))] == ["cat", "cat", None, "bird", "fish"]
         assert index.seen == 6
+    with mihash.open(tmp_path / "numbers", n_bits=16) as index:
+        index.add(X[:2], [3, 4])
+        assert [(type(item.label), item.label) for item in index.get([0, 1])] == [(int, 3), (int, 4)]
+        with pytest.raises(InvalidInput, match="`metadata` must be 1 dictionary; got"):
+            index.add(X[0], 3, metadata=[{}, {}])
+        with pytest.raises(DuplicateKey, match=r"0 is stored already; nothing was stored. .* use `upsert`"):
+            index.add(X[0], 3, keys=0)
+        with pytest.raises(InvalidInput, match="`X` must"):
+            index.search([float("nan")] * 5)
 
 
 def test_a_kill_after_upserts_changes_nothing_that_was_learned(tmp_path):

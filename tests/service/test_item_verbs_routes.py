@@ -30,6 +30,22 @@ def listed(call, **query):
     return [each["key"] for each in answer.body["items"]], answer.body["next"]
 
 
+def test_an_unknown_field_is_answered_with_the_known_ones(filled):
+    answer = filled.post("/v1/search", {"vektors": [[1.0] * 8], "vectors": [[1.0] * 8]})
+    assert answer.message == (
+        "`vektors` is not known here. Known: k, where, rescore, radius, margins, recall, metadata, vectors, key."
+    )
+    answer = filled.get("/v1/items?colour=red")
+    assert (answer.status, answer.message) == (422, "`colour` is not known here. Known: after, limit, where.")
+
+
+def test_a_stored_key_is_answered_with_what_replaces_it(filled):
+    answer = filled.post("/v1/items", {"vectors": X[:1].tolist(), "keys": ["k1"]})
+    assert answer.message.endswith(
+        "is stored already; nothing was stored. To replace what is stored, use PUT /v1/items."
+    )
+
+
 def test_put_stores_and_replaces(filled):
     answer = filled("PUT", "/v1/items", {"vectors": X[30:33].tolist(), "keys": ["k3", "new", "k4"]})
     assert (answer.status, answer.body) == (200, {"added": 1, "replaced": 2, "items": 31})

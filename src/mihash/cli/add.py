@@ -114,7 +114,8 @@ def add(
     rows again.
 
     In a .npz file, columns are arrays by name; for a .npy file, they are further .npy files, named by their paths.
-    In CSV, a field that looks like a number is a number, and an empty field is null. In JSON lines, a row may lack
+    In CSV, a field that looks like a number is a number, true and false are booleans (--where flag=true), and an
+    empty field is null. In JSON lines, a row may lack
     metadata; on the standard input, a field that --metadata names must occur in the first 100 rows. An object in a
     row of JSON lines or Parquet is filtered by as camera.lens; the fields of one called metadata are fields of the
     item. Times are stored as the Python interface stores a datetime: ISO 8601 text, with a time zone in UTC.
@@ -152,7 +153,7 @@ def add(
     took = time.perf_counter() - begin
     n_added = sum(each.added + each.restored for each in added)
     if n_added:
-        rate = f"{duration(took)}, {n_added / took:,.0f} rows/s"
+        rate = f"{duration(took)}, {counted(round(n_added / took), 'row')}/s"
         say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
 
 

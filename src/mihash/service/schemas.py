@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, model_validator
 
 from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
@@ -14,6 +14,8 @@ from ..loop.hindsight import Hindsight as HindsightRecord
 from ..records import Record
 from ..store.question import Question
 from ..store.sqlite.versions import Version as VersionRecord
+from .messages import validation_message
+from .problems import invalid
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 MAX_LISTED, MAX_GOT = 10_000, 1000
@@ -69,7 +71,13 @@ class _Request(BaseModel):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """Return a JSON body; a value of another type, such as "3" for a number, is an error."""
-        return cls.model_validate_json(body, strict=True)
+        try:
+            return cls.model_validate_json(body, strict=True)
+        except ValidationError as error:
+            errors = error.errors()
+            if any(each["type"] == "extra_forbidden" for each in errors):
+                raise invalid(validation_message(errors, cls.model_fields)) from error
+            raise
 
 
 class ItemsBody(_Request):
