@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mihash import OnlineIndex
 from mihash import state as saved
 from mihash.errors import StoreError, UnknownName
-from mihash.index.index_search import without_warnings
+from mihash.index.unknown_fields import without_warnings
 from mihash.mapping import HashMapping
 from mihash.search import as_columns
 from mihash.store.sqlite.versions import KEPT_MAPPINGS, kept_mappings

@@ -267,6 +267,7 @@ def test_keys_that_are_taken(mihash, index, tmp_path, write_csv):
     run = mihash("add", index, write_csv(tmp_path / "x.csv", 1400, 1500))
     assert run.code == 2
     assert "x.csv: row 0 has the key 1400, which is stored already. Name another column with --key" in run.err
+    assert run.err.endswith(" To replace what is stored, use mihash upsert.\n")
     twice = write_csv(tmp_path / "y.csv", change=lambda i, row: [5000 + i % 1490, *row[1:]])
     run = mihash("add", index, twice)
     assert run.code == 2

@@ -206,7 +206,7 @@ BAD = {
     "three dimensions": (lambda f: npy(f, np.zeros((2, 2, 2))), [], "has the shape (2, 2, 2); vectors"),
     "complex": (lambda f: npy(f, np.zeros((2, 6), dtype=complex)), [], "holds complex128, where real numbers"),
     "metadata twice": (
-        lambda f: jsonl(f, (1300, '{"id": "b", "vector": [1, 2, 3, 4, 5, 6], "a": 1, "m": {"a": 2}}')),
+        lambda f: jsonl(f, (1300, '{"id": "b", "vector": [1, 2, 3, 4, 5, 6], "a": 1, "metadata": {"a": 2}}')),
         ["--metadata", "all"],
         "row 1300 (line 1301) has 'a' twice in its metadata",
     ),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -69,6 +70,11 @@ def test_delete_by_filter(mihash, index):
     left = [each.metadata for each in rows_of(index).values()]
     assert len(left) < 1500
     assert not [each for each in left if each["year"] < 2000 and each["colour"] == "red"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        run = mihash("delete", index, "--where", "yeer<2000")
+    assert run.err == "mihash: warning: No item has the field 'yeer', which --where asks for.\n"
+    assert run.out.startswith("Deleted 0 items;")
     for words in ((), ("--where", "a=1", "3")):
         assert mihash("delete", index, *words).code == 2
 
@@ -79,7 +85,24 @@ def test_keys_from_a_file(mihash, index, tmp_path):
     assert [json.loads(line)["key"] for line in found.splitlines()] == [5, 3, 17]
     assert "Deleted 2 items; 1,498 are left." in mihash("delete", index, "--keys-from", tmp_path / "keys.txt").out
     assert "Deleted 1 item; " in mihash("delete", index, "--keys-from", "-", sent=b"4\n").out
-    assert mihash("get", index).err.startswith("mihash: Give keys, or a file of keys with --keys-from.")
+    assert mihash("get", index).err == "mihash: Give keys, or a file of keys with --keys-from.\n"
+    wanted = "mihash: Give keys, or a file of keys with --keys-from; or a filter with --where.\n"
+    assert mihash("delete", index).err == wanted
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name, why in (("nofile", "No such file or directory"), ("bytes", "it is not UTF-8 text")):
+        run = mihash("get", index, "--keys-from", tmp_path / name)
+        assert (run.code, run.err) == (2, f"mihash: --keys-from: {tmp_path / name} cannot be read: {why}.\n")
+
+
+def test_a_vector_that_is_not_finite_is_named_by_its_option(mihash, index):
+    run = mihash("search", index, "--vector", "1,2,3,4,5,nan")
+    assert (run.code, run.err) == (2, "mihash: --vector must be finite numbers; got 1,2,3,4,5,nan.\n")
+
+
+def test_counts_of_one_are_singular(mihash, tmp_path):
+    mihash("create", tmp_path / "one", "--bits", 16)
+    mihash("add", tmp_path / "one", "-", "--format", "csv", sent=b"a,b,c\n1,2,3\n")
+    assert "1 item," in mihash("verify", tmp_path / "one").out
 
 
 def test_a_line_of_progress(capsys):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.errors import DuplicateKey, InvalidInput, UnknownField, UnknownName
+from mihash.errors import DuplicateKey, InvalidInput, NotReady, UnknownField, UnknownName
 from mihash.store.change import Change
 
 rng = np.random.default_rng(3)
@@ -63,7 +63,7 @@ def test_an_upsert_of_new_keys_is_an_add(tmp_path):
         (lambda index: index.upsert(X[:2], ["a"]), InvalidInput, "2 keys"),
         (lambda index: index.upsert(X[:2], None), InvalidInput, "`keys`|A key must be"),
         (lambda index: index.upsert(X[:2, :3], ["a", "b"]), InvalidInput, "5 features"),
-        (lambda index: index.upsert(X[:2], ["a", "b"], y=[1, 2]), InvalidInput, "without labels"),
+        (lambda index: index.upsert(X[:2], ["a", "b"], y=[1, 2]), InvalidInput, "had no labels"),
         (lambda index: index.update("k1"), InvalidInput, "needs `X`, `metadata` or both"),
         (lambda index: index.update("k1", y=[1]), InvalidInput, "`y` only with `X`"),
         (lambda index: index.update(["k1", "no"], metadata=[{}, {}]), UnknownName, "'no' is not stored"),
@@ -117,7 +117,6 @@ def test_a_reader_follows_changes_of_metadata(index):
 
 def test_delete_by_filter(index):
     assert index.delete(where={"group": 1, "i": {"<": 20}}) == 5
-    assert index.delete(where={"nothing": 1}) == 0
     assert [int(key[1:]) for key in index] == [i for i in range(40) if i % 4 != 1 or i >= 20]
     assert index.search(X[0], 99, where={"group": 1}).keys.size == 5
     assert index.delete(where={}) == 35
@@ -128,11 +127,55 @@ def test_delete_by_filter(index):
 def test_a_field_that_no_item_has_is_named(index):
     with pytest.warns(UnknownField, match="No item has the field 'grup', which `where` asks for"):
         assert index.search(X[0], where={"grup": 1, "i": {">": 3}}).keys.size == 0
+    with pytest.warns(UnknownField, match="'grup'") as caught:
+        assert index.delete(where={"grup": 1}) == 0
+    assert caught[0].filename == __file__
+    with pytest.warns(UnknownField, match="'grup'") as caught:
+        assert index.keys(where={"grup": 1}) == []
+    assert caught[0].filename == __file__
     with pytest.warns(UnknownField, match="'a.b', 'c'"):
         index.search(X[:2], where={"$or": [{"a.b": 1}, {"c": 2}]}, radius=16)
     assert index.unknown_fields({"grup": 1, "group": 2}) == ["grup"]
     assert index.search(X[0], where={"group": 77}).keys.size == 0  # it is there, and has no such value
+    assert (index.keys(where={"group": 77}), index.delete(where={"group": 77})) == ([], 0)
     assert index.search(X[0], where={"grup": {"$ne": 1}}).keys.size == 10
+
+
+def test_a_search_takes_one_key(index):
+    for several in (["k1", "k2"], ("k1",), np.array(["k1", "k2"]), []):
+        with pytest.raises(InvalidInput, match="`key` must be one key; got"):
+            index.search(key=several)
+
+
+def test_pages_go_on_where_they_ended_whatever_became_of_the_last_key(index):
+    for change in (lambda key: index.upsert(X[50], key), index.delete):
+        before, pages = list(index), [index.keys(limit=10)]
+        while page := index.keys(after=pages[-1][-1], limit=10):
+            if len(pages) == 1:
+                change(pages[0][-1])  # the third page, and the second one again, begin where they began
+                assert index.keys(after=pages[0][-1], limit=10) == page
+            pages.append(page)
+        found = list(itertools.chain(*pages))
+        assert found[: len(before)] == before
+    assert index.keys(where={"group": 1}, after="k1", limit=1) == ["k5"]
+    assert index.keys(after=index.keys()[-1]) == []
+
+
+def test_pages_of_an_index_by_an_opaque_place(index):
+    first = index.page(limit=15)
+    assert (first.keys, index.page(limit=40).next) == (NAMES[:15], None)
+    index.delete("k14")
+    index.upsert(X[50], "k15")
+    second = index.page(after=first.next, limit=15)
+    assert second.keys == NAMES[16:31]
+    with mihash.open(index.folder, read_only=True) as reader:
+        assert reader.page(after=second.next).keys == [*NAMES[31:], "k15"]
+    assert index.page({"group": 1}, limit=2).keys == ["k1", "k5"]
+    for wrong in ("k3", 3, "", "next:1:x", "next:-1:3", 3.5):
+        with pytest.raises(InvalidInput, match="`after` must be `next` of a page"):
+            index.page(after=wrong)
+    with pytest.raises(NotReady, match="list from the start"):
+        index.page(after="next:7:3")
 
 
 def test_keys_in_pages_and_iteration(index):
@@ -182,6 +225,15 @@ def test_labels_come_with_vectors(tmp_path):
         index.upsert(X[6], "c")
         assert [item.label for item in index.get(list("abcde"))] == ["cat", "cat", None, "bird", "fish"]
         assert index.seen == 6
+    with mihash.open(tmp_path / "numbers", n_bits=16) as index:
+        index.add(X[:2], [3, 4])
+        assert [(type(item.label), item.label) for item in index.get([0, 1])] == [(int, 3), (int, 4)]
+        with pytest.raises(InvalidInput, match="`metadata` must be 1 dictionary; got"):
+            index.add(X[0], 3, metadata=[{}, {}])
+        with pytest.raises(DuplicateKey, match=r"0 is stored already; nothing was stored. .* use `upsert`"):
+            index.add(X[0], 3, keys=0)
+        with pytest.raises(InvalidInput, match="`X` must"):
+            index.search([float("nan")] * 5)
 
 
 def test_a_kill_after_upserts_changes_nothing_that_was_learned(tmp_path):

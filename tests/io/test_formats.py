@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from mihash import OnlineIndex
 from mihash.errors import InvalidInput
 from mihash.io.readers import Columns, open_source, open_stream
 
@@ -164,6 +165,11 @@ def test_metadata_of_csv():
     assert [each["a"] for each in rows.metadata] == [2005, 2.5, None, "red", "01", "1e999"]
 
 
+def test_booleans_of_csv():
+    rows = rows_of("x,a\n1,true\n1,False\n1,FALSE\n1,truth\n", vector="x", metadata=("a",))
+    assert [each["a"] for each in rows.metadata] == [True, False, False, "truth"]
+
+
 def test_metadata_of_parquet(tmp_path):
     table = {
         "emb": [[1.0, 2.0]] * 2,
@@ -180,10 +186,45 @@ def test_metadata_of_parquet(tmp_path):
         "price": 1.5,
         "ratio": None,
         "kind": "a",
-        "year": 1999,
-        "tags": ["x"],
+        "more": {"year": 1999, "tags": ["x"]},
     }
-    assert rows.metadata[1]["kind"] == "b"
+    assert (rows.metadata[1]["kind"], rows.metadata[1]["more"]) == ("b", None)
+
+
+def test_objects_stay_under_their_names(tmp_path):
+    row = {
+        "id": 1,
+        "vector": [1, 2],
+        "camera": {"lens": 3, "at": None},
+        "phone": {"lens": 4},
+        "metadata": {"a": 5},
+    }
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps(row))
+    (rows,) = open_source(file, Columns(metadata=("all",))).rows()
+    assert rows.metadata == [{"camera": {"lens": 3, "at": None}, "phone": {"lens": 4}, "a": 5}]
+    with OnlineIndex.create(tmp_path / "index") as index:
+        index.add(rows.X, keys=rows.keys, metadata=rows.metadata)
+        assert index.keys(where={"camera.lens": 3}) == [1] == index.keys(where={"phone.lens": 4})
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_of_parquet_are_those_of_python(tmp_path, unit):
+    moment, berlin = datetime.datetime(2024, 1, 4, 5, 6, 7), datetime.timezone(datetime.timedelta(hours=1))
+    at = pa.array([moment], pa.timestamp(unit))
+    zoned = pa.array([moment.replace(tzinfo=datetime.UTC)], pa.timestamp(unit, "Europe/Berlin"))
+    inside = pa.StructArray.from_arrays([zoned], ["zoned"])
+    pa.parquet.write_table(
+        pa.table({"emb": [[1.0, 2.0]], "at": at, "zoned": zoned, "inside": inside}), tmp_path / "x.parquet"
+    )
+    (rows,) = open_source(tmp_path / "x.parquet", Columns(vector="emb", metadata=("all",))).rows()
+    text = "2024-01-04T05:06:07"
+    assert rows.metadata == [{"at": text, "zoned": f"{text}+00:00", "inside": {"zoned": f"{text}+00:00"}}]
+    with OnlineIndex.create(tmp_path / "index") as index:
+        index.add(rows.X, metadata=rows.metadata)
+        local = moment.replace(hour=6, tzinfo=berlin)
+        for where in ({"at": moment}, {"zoned": local}, {"inside.zoned": local}, {"zoned": {"$lte": local}}):
+            assert index.keys(where=where) == [0]
 
 
 def test_times_to_the_nanosecond(tmp_path):

@@ -159,7 +159,7 @@ def test_search_before_anything_is_stored():
     system = loop()
     keys, distances, version = system.search(X[:3])[:3]
     assert keys.shape == distances.shape == (3, 0)
-    assert version == -1
+    assert version is None
     system.feed(X[:10], y[:10])
     assert system.search(X[:3])[0].shape == (3, 0)
     with pytest.raises(NotReady):

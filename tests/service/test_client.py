@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.errors import DuplicateKey, InvalidInput, NotReady, ServiceError, UnknownName
+from mihash.errors import DuplicateKey, InvalidInput, NotReady, ServiceError, UnknownField, UnknownName
 from mihash.service import Limits, Running
 from mihash.service.client import Client
 from over_http import Caller, rows
@@ -70,6 +70,8 @@ def test_a_life(service, client):
             assert [each.keys for each in found] == [keys.tolist() for keys in hits.keys]
             assert [each.distances for each in found] == [far.tolist() for far in hits.distances]
             assert found[0].metadata is None
+            assert (found.version, found.measure) == (hits.version, hits.measure)
+            assert (found.unknown_fields, found.missing) == ([], ())
     told = client.search(X[:1], k=400, metadata=True)[0]
     assert told.metadata[told.keys.index("a")] == {"x": 1}
     assert (
@@ -88,6 +90,55 @@ def test_a_life(service, client):
     client.rehash()
     index.wait()
     assert client.history(limit=1)[0]["kind"] == "request"
+
+
+def test_one_row_may_stand_alone_as_in_the_index(client):
+    X, y = rows(4, seed=5)
+    (number,) = client.add(X[0])
+    assert np.array_equal(client.get(number)["vector"], X[0])
+    assert client.add(X[0].tolist(), "one", y[0], {"year": 1999}) == ["one"]
+    assert client.add(tuple(X[1].tolist()), np.int64(9001), int(y[1])) == [9001]
+    assert (client.get("one")["metadata"], client.get("one")["label"]) == ({"year": 1999}, y[0])
+    assert (keys := client.upsert(X[2], "one", y[2])) == ["one"]
+    assert keys.replaced == 1
+    assert client.upsert(X[:2], ["one", "two"], y[:2]).replaced == 1
+    assert client.update("one", X[3], metadata={"year": 2001}) == 1
+    assert client.get("one")["metadata"] == {"year": 2001}
+    (found,) = client.search(X[3], k=1, rescore=50)
+    assert found.keys == ["one"]
+    assert client.add(X[:0]) == client.upsert(X[:0], []) == client.add([]) == []
+    with pytest.raises(InvalidInput):
+        client.upsert(X[:0], ["three"])
+    client.delete([number, "one", "two", 9001])
+
+
+def test_a_client_is_a_collection_of_keys(client):
+    before = len(client)
+    client.add([[1.0] * 8] * 2, keys=["here", "7002"])
+    assert client.contains(["here", 7002, "7002"]) == [True, False, True]
+    assert client.contains("here") == [True]
+    assert "here" in client
+    for other in (7002, np.int64(7002), "there", None, b"here", 1.5, True, 2**70, "\0", "\ud800", ["here"]):
+        assert other not in client
+    assert len(client) == client.stats().items == client.stats()["items"] == before + 2
+    assert list(client)[-2:] == client.keys()[-2:] == ["here", "7002"]
+    assert client.contains([]) == []
+    client.delete(["here", "7002"])
+    assert client
+
+
+def test_fields_that_no_item_has_are_named(client):
+    client.add([[1.0] * 8], keys=["year"], metadata={"year": 1999})
+    for call in (
+        lambda where: client.search([[1.0] * 8], where=where),
+        client.keys,
+        lambda where: client.delete(where=where),
+    ):
+        with pytest.warns(UnknownField, match="No item has the field 'yeer', which `where` asks for"):
+            call({"yeer": 1})
+    with pytest.warns(UnknownField):
+        assert client.search([[1.0] * 8], where={"yeer": 1}).unknown_fields == ["yeer"]
+    client.delete("year")
 
 
 def test_errors_are_the_package_s(client):

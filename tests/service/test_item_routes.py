@@ -111,7 +111,7 @@ GOOD = [[0.5] * D]
         ({"vectors": [[0.5] * (D - 1) + [1e300]]}, 422, "row 0"),
         (b'{"vectors": [[' + b"0.5," * (D - 1) + b"1e999]]}", 422, "row 0"),
         ({"vectors": GOOD, "key": ["a"]}, 422, "`key`"),
-        ({"vectors": GOOD, "keys": ["a", "b"]}, 422, "1 keys"),
+        ({"vectors": GOOD, "keys": ["a", "b"]}, 422, "`keys` must be 1 key; got 2"),
         ({"vectors": GOOD, "keys": ["a\0"]}, 422, "keys[0]"),
         ({"vectors": GOOD, "keys": [1.5]}, 422, "keys[0]"),
         ({"vectors": GOOD, "keys": [2**63]}, 422, "keys[0]"),
@@ -120,7 +120,7 @@ GOOD = [[0.5] * D]
         ({"vectors": GOOD, "labels": [1, 2]}, 422, "one label for each"),
         ({"vectors": GOOD, "labels": [[1, 0]]}, 422, "0/1 matrix"),
         ({"vectors": GOOD, "metadata": [1]}, 422, "metadata[0]"),
-        ({"vectors": GOOD, "metadata": [{}, {}]}, 422, "one for each row"),
+        ({"vectors": GOOD, "metadata": [{}, {}]}, 422, "`metadata` must be 1 dictionary"),
         ({"vectors": GOOD, "metadata": [{"x": "\0"}]}, 422, "NUL"),
     ],
 )

@@ -30,6 +30,22 @@ def listed(call, **query):
     return [each["key"] for each in answer.body["items"]], answer.body["next"]
 
 
+def test_an_unknown_field_is_answered_with_the_known_ones(filled):
+    answer = filled.post("/v1/search", {"vektors": [[1.0] * 8], "vectors": [[1.0] * 8]})
+    assert answer.message == (
+        "`vektors` is not known here. Known: k, where, rescore, radius, margins, recall, metadata, vectors, key."
+    )
+    answer = filled.get("/v1/items?colour=red")
+    assert (answer.status, answer.message) == (422, "`colour` is not known here. Known: after, limit, where.")
+
+
+def test_a_stored_key_is_answered_with_what_replaces_it(filled):
+    answer = filled.post("/v1/items", {"vectors": X[:1].tolist(), "keys": ["k1"]})
+    assert answer.message.endswith(
+        "is stored already; nothing was stored. To replace what is stored, use PUT /v1/items."
+    )
+
+
 def test_put_stores_and_replaces(filled):
     answer = filled("PUT", "/v1/items", {"vectors": X[30:33].tolist(), "keys": ["k3", "new", "k4"]})
     assert (answer.status, answer.body) == (200, {"added": 1, "replaced": 2, "items": 31})
@@ -72,15 +88,47 @@ def test_patch_changes_vectors_metadata_or_both(filled):
 def test_lists_in_pages(filled):
     names = [f"k{i}" for i in range(30)]
     assert listed(filled) == (names, None)
-    assert listed(filled, limit=10) == (names[:10], "k9")
-    assert listed(filled, limit=10, after="k9") == (names[10:20], "k19")
+    keys, place = listed(filled, limit=10)
+    assert keys == names[:10]
+    assert listed(filled, limit=10, after=place)[0] == names[10:20]
+    assert listed(filled, limit=10, after="k9")[0] == names[10:20]
     assert listed(filled, limit=10, after='"k19"') == (names[20:], None)
     where = json.dumps({"group": 1})
-    assert listed(filled, where=where, limit=4) == (names[1:12:3], "k10")
+    assert listed(filled, where=where, limit=4)[0] == names[1:12:3]
     assert filled.get("/v1/items?limit=1").body["items"] == [{"key": "k0", "metadata": {"group": 0, "i": 0}}]
-    for query, status in (("after=no", 404), ("limit=0", 422), ("where=x", 422), ("where={%22$a%22:1}", 422)):
+    for query, status in (
+        ("after=no", 404),
+        ("after=next:7:3", 409),
+        ("limit=0", 422),
+        ("where=x", 422),
+        ("where={%22$a%22:1}", 422),
+    ):
         assert filled.get(f"/v1/items?{query}").status == status, query
     assert filled.get("/v1/items?colour=red").status == 422
+
+
+def test_pages_go_on_whatever_became_of_their_last_item(filled):
+    names = [f"k{i}" for i in range(30)]
+    _, place = listed(filled, limit=10)
+    filled("PUT", "/v1/items", {"vectors": X[30:31].tolist(), "keys": ["k9"]})
+    for after in (place, "k9"):
+        assert listed(filled, after=after) == ([*names[10:], "k9"], None)
+    filled("DELETE", "/v1/items/k9")
+    for after in (place, "k9"):
+        assert listed(filled, after=after) == (names[10:], None)
+
+
+def test_the_client_lists_all_while_items_change(filled, monkeypatch):
+    monkeypatch.setattr("mihash.service.client._PAGE", 10)
+    with Client(filled.url) as client:
+        found = []
+        for key, _ in client.items():
+            found.append(key)
+            if key == "k9":
+                client.upsert(X[30], "k9")
+            if key == "k19":
+                client.delete("k19")
+        assert found == [f"k{i}" for i in range(30)] + ["k9"]
 
 
 def test_delete_by_filter(filled):
@@ -100,9 +148,19 @@ def test_a_search_names_fields_that_no_item_has(filled):
     assert (answer.status, "unknown_fields" in answer.body) == (200, False)
 
 
+def test_lists_and_deletions_name_fields_that_no_item_has(filled):
+    where = quote(json.dumps({"grup": 1}))
+    assert filled.get(f"/v1/items?where={where}").body == {"items": [], "next": None, "unknown_fields": ["grup"]}
+    none = {"deleted": 0, "items": 30, "unknown_fields": ["grup"]}
+    assert filled("DELETE", f"/v1/items?where={where}").body == none
+    assert filled.post("/v1/delete", {"where": {"grup": 1}}).body == none
+    assert filled.post("/v1/delete", {"where": {"group": 5}}).body == {"deleted": 0, "items": 30}
+
+
 def test_the_client_has_the_verbs(filled):
     with Client(filled.url) as client:
-        assert client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3) == 1
+        keys = client.upsert(X[30:33], ["k3", "new", "17"], metadata=[{"group": 7}] * 3)
+        assert (keys, keys.replaced) == (["k3", "new", "17"], 1)
         assert client.update(["k5", "k6"], metadata=[{"group": 7}, None]) == 2
         assert client.update("k7", X[50:51]) == 1
         assert [item["key"] for item in client.get(["new", "k7", "17"])] == ["new", "k7", "17"]

@@ -38,6 +38,7 @@ def test_what_grows_with_the_rows_does():
     assert small.queries_per_s == pytest.approx(1 / 300e-6)
     assert plan(MACHINE, 1_000_000, cores=4).queries_per_s == pytest.approx(4 / 300e-6)
     assert small.multi_index_bytes == 4 * 12 * 1_000_000
+    assert plan(replace(MACHINE, n_bits=384), 1_000_000).multi_index_bytes == 0  # too long for it
 
 
 def test_nodes_share_the_rows_and_work_at_the_same_time():

@@ -82,9 +82,16 @@ def test_no_item_matches(table):
 def test_the_answer_of_a_table_without_items():
     hits = Question(Q, 5).hits(Question(Q, 5).nothing())
     assert hits.keys.shape == hits.distances.shape == (3, 0)
-    assert hits.version == -1
+    assert hits.version is None
     hits = Question(Q, 5, radius=3).hits(Question(Q, 5).nothing(2))
     assert [len(keys) for keys in hits.keys] == [len(each) for each in hits.distances] == [0, 0, 0]
+
+
+def test_distances_of_no_queries_are_of_the_type_of_others(table):
+    _, answers = filled(table)
+    for options, kind in (({"rescore": 5}, np.float32), ({"margins": False}, np.int32)):
+        hits = asked(answers, table.edition, Question(Q[:0], 5, **options))
+        assert (hits.distances.shape, hits.distances.dtype) == ((0, 0), kind)
 
 
 def test_one_query_vector_gives_answers_without_a_dimension_for_queries(table):

@@ -102,7 +102,7 @@ def test_before_anything_was_added(folder):
     table = SQLiteTable.create(folder)
     assert (len(table), table.n_features, table.mapping, table.edition, table.last) == (0, None, None, None, -1)
     assert table.search(Q).keys.shape == (3, 0)
-    assert table.search(Q).version == -1
+    assert table.search(Q).version is None
     assert [len(keys) for keys in table.search(Q, radius=3).keys] == [0, 0, 0]
     table.add(X[:5])  # before the first mapping: stored, and not found yet
     assert len(table) == 5

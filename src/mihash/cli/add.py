@@ -114,8 +114,11 @@ def add(
     rows again.
 
     In a .npz file, columns are arrays by name; for a .npy file, they are further .npy files, named by their paths.
-    In CSV, a field that looks like a number is a number, and an empty field is null. In JSON lines, a row may lack
-    metadata; on the standard input, a field that --metadata names must occur in the first 100 rows.
+    In CSV, a field that looks like a number is a number, true and false are booleans (--where flag=true), and an
+    empty field is null. In JSON lines, a row may lack
+    metadata; on the standard input, a field that --metadata names must occur in the first 100 rows. An object in a
+    row of JSON lines or Parquet is filtered by as camera.lens; the fields of one called metadata are fields of the
+    item. Times are stored as the Python interface stores a datetime: ISO 8601 text, with a time zone in UTC.
 
     A class is a whole number or a name. If the first rows of an index (up to 1,024) have numbers, it has a hash in
     place of each name that comes later; earlier versions of mihash did that with all names.
@@ -150,7 +153,7 @@ def add(
     took = time.perf_counter() - begin
     n_added = sum(each.added + each.restored for each in added)
     if n_added:
-        rate = f"{duration(took)}, {n_added / took:,.0f} rows/s"
+        rate = f"{duration(took)}, {counted(round(n_added / took), 'row')}/s"
         say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
 
 

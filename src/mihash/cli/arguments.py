@@ -218,5 +218,11 @@ def given_keys(texts: "Sequence[str] | None", file: str | None) -> list[str]:
     found = list(texts or [])
     if file is None:
         return found
-    text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
+    from ..errors import InvalidInput
+
+    try:
+        text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput(f"--keys-from: {file} cannot be read: {why}.") from error
     return found + [line for line in text.splitlines() if line]

@@ -81,7 +81,8 @@ def verify(path: Folder, ray: Ray = None) -> None:
     """Read everything in an index, check every checksum, and encode a sample again."""
     with open_index(path, True, ray) as index:
         found = index.verify()
-    say(f"{path} is sound. Checked: " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found.items()))
+    checked = (counted(n, name.replace("_", " ").removesuffix("s")) for name, n in found.items())
+    say(f"{path} is sound. Checked: {', '.join(checked)}")
 
 
 @command(_PANEL, "mihash compact photos")

@@ -112,7 +112,7 @@ def rows_progress() -> "Iterator[Progress]":
     class RowRate(ProgressColumn):
         def render(self, task: Task) -> str:
             speed = task.finished_speed or task.speed
-            return "" if speed is None else f"{speed:,.0f} rows/s"
+            return "" if speed is None else f"{counted(round(speed), 'row')}/s"
 
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -213,4 +213,4 @@ class _Lines:
             self._last = now
             of = "" if total is None else f" of {total:,}"
             rate = (done - self._first) / max(now - self._begin, 1e-9)
-            note(f"{what} {PurePath(source).name}: {done:,}{of} rows, {rate:,.0f} rows/s")
+            note(f"{what} {PurePath(source).name}: {done:,}{of} rows, {counted(round(rate), 'row')}/s")

@@ -52,6 +52,7 @@ _DEBUG = "--debug"
 _COMMAND_WORDS = {  # what messages of the library name in Python, and what it is called here
     "Close that index, or open it with read_only=True.": "Try again when that has ended.",
     'ids="rows"': "--ids rows",
+    "`upsert`": "mihash upsert",
     "give `token`, or listen on 127.0.0.1": (
         "give it a token (--token-file, or the environment variable MIHASH_TOKEN), or use --host 127.0.0.1"
     ),
@@ -151,5 +152,6 @@ def _with_options(text: str, words: list[str]) -> str:
 
 
 def _warn(message: Warning | str, *_: Any) -> None:
-    """Show a warning as one line."""
-    typer.echo(f"mihash: warning: {' '.join(str(message).split())}", err=True)
+    """Show a warning as one line, with options for parameters."""
+    text = _with_options(" ".join(str(message).split()), sys.argv[1:])
+    typer.echo(f"mihash: warning: {text}", err=True)

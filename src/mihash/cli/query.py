@@ -130,7 +130,11 @@ def _queries(
             numbers = parse_vector(vector)
         except ValueError as error:
             raise InvalidInput(f"--vector must be numbers with commas between them; {error}.") from error
-        yield [0], _check_width(index, "--vector", np.array([numbers], dtype=np.float32))
+        with np.errstate(over="ignore"):
+            Q = np.array([numbers], dtype=np.float32)
+        if not np.isfinite(Q).all():
+            raise InvalidInput(f"--vector must be finite numbers; got {vector:.80}.")
+        yield [0], _check_width(index, "--vector", Q)
     else:
         source = open_vectors(str(query), columns, file_format)
         for rows in source.rows():
@@ -235,14 +239,14 @@ def delete(
         if where:
             n = index.delete(where=parse_where(where))
         else:
-            n = index.delete(find_keys(index, _wanted(keys, keys_from)))
+            n = index.delete(find_keys(index, _wanted(keys, keys_from, "; or a filter with --where")))
         say(f"Deleted {counted(n, 'item')}; {len(index):,} are left. mihash compact {path} frees their space.")
 
 
-def _wanted(keys: list[str] | None, keys_from: str | None) -> list[str]:
+def _wanted(keys: list[str] | None, keys_from: str | None, other: str = "") -> list[str]:
     """Return keys that were given in one way or the other; none is an error."""
     from ..errors import InvalidInput
 
     if not keys and keys_from is None:
-        raise InvalidInput("Give keys, or a file of keys with --keys-from.")
+        raise InvalidInput(f"Give keys, or a file of keys with --keys-from{other}.")
     return given_keys(keys, keys_from)

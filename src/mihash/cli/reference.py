@@ -24,7 +24,8 @@ mihash search photos --key 17 -k 5 --rescore 100 --where '{"year": {"$gte": 2000
 status is 2 for bad input (a wrong option, a file that cannot be used), 1 for a failure, and 130 after Ctrl-C.
 Bad input changes nothing, with one exception: `add` keeps the rows before a bad one if it cannot check the rows
 first, that is from the standard input and with `--no-check`. `--debug` shows the traceback, `--version` the
-version. Results go to the standard output, notes and progress to the standard error; progress only on a terminal.
+version. Results go to the standard output, notes and progress to the standard error: a
+bar on a terminal, otherwise a line now and then.
 """
 
 

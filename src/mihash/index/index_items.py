@@ -12,12 +12,16 @@ from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..store.change import Change
 from ..store.filters import compile_filter
+from ..store.generations import generation_of
 from ..store.keys import Key, as_keys
 from ..store.question import Item
-from ..store.sqlite.items import Metadata
+from ..store.sqlite.items import Metadata, all_found
 from ..store.sqlite.positions import Reading, read_position
+from ..store.table import Table
 from ..store.window import Keep, Window
 from .index_state import IndexState
+from .page import Page, number_of, place
+from .unknown_fields import warn_of_unknown_fields
 
 _PAGE = 1000
 
@@ -129,10 +133,14 @@ class IndexItems(IndexState):
     def delete(self, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Remove items by key, or those that match a filter, and return how many.
 
-        An unknown key raises `UnknownName`, and nothing is removed. The filter ``{}`` matches every item.
+        An unknown key raises `UnknownName`, and nothing is removed. The filter ``{}`` matches every item. If a
+        filter matches nothing and no item has one of its fields, the call warns (`UnknownField`).
         """
         with self._writing:
-            return self._table.delete(keys, where)
+            n = self._table.delete(keys, where)
+        if where and not n:
+            warn_of_unknown_fields(self._table, compile_filter(where))
+        return n
 
     def set_window(self, keep: Keep | None) -> int:
         """Keep only the newest items from now on; older ones expire with each change. Return how many did now.
@@ -184,7 +192,8 @@ class IndexItems(IndexState):
         found, names = self._table.get(keys), self._class_names().names
 
         def named(item: Item) -> Item:
-            return item._replace(label=names[item.label]) if names and item.label is not None else item
+            label = item.label.item() if isinstance(item.label, np.generic) else item.label
+            return item._replace(label=names[label] if names and label is not None else label)
 
         return [named(item) for item in found] if isinstance(found, list) else named(found)
 
@@ -198,16 +207,74 @@ class IndexItems(IndexState):
         Parameters
         ----------
         where
-            Only items whose metadata matches this filter (docs/index.md).
+            Only items whose metadata matches this filter (docs/index.md). If none does and no item has one of its
+            fields, the call warns (`UnknownField`).
         after
-            Only items that are younger than the item of this key: with ``limit``, the next page. If it was deleted
-            meanwhile, `UnknownName` is raised.
+            Only items that are younger than the item of this key: with ``limit``, the next page. If a page that
+            this process has read ended with the key, the list goes on where that page ended, even if the item was
+            replaced or deleted since. Otherwise an unknown key raises `UnknownName`. `page` does without a key.
         limit
             Return at most this many keys.
         """
         condition = None if where is None else compile_filter(where)
         most = None if limit is None else validation.integer("limit", limit, minimum=0, maximum=2**62)
-        return self._table.keys(condition, after, most)
+        table = self._table
+        ids, found = table.listed(condition, -1 if after is None else self._number(table, after), most)
+        if most is not None and ids:
+            self._page_ends.keep(generation_of(table.database.folder), found[-1], ids[-1])
+        if condition is not None and not found:
+            warn_of_unknown_fields(table, condition)
+        return found
+
+    def page(self, where: Mapping[str, Any] | None = None, after: str | None = None, limit: int = _PAGE) -> Page:
+        """Return keys as `keys` does, with the place where the next page begins.
+
+        The place stays, whatever becomes of the items before it, also for other processes. It is lost with a
+        migration: then `NotReady` is raised.
+
+        Parameters
+        ----------
+        where
+            Only items whose metadata matches this filter.
+        after
+            `next` of the page before.
+        limit
+            Return at most this many keys.
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, n_bits=16) as index:
+        ...     keys = index.add(np.eye(5))
+        ...     first = index.page(limit=3)
+        ...     index.delete(2)
+        ...     print(first.keys, index.page(after=first.next, limit=3))
+        1
+        [0, 1, 2] Page(keys=[3, 4], next=None)
+        >>> folder.cleanup()
+        """
+        condition = None if where is None else compile_filter(where)
+        most = validation.integer("limit", limit, minimum=1, maximum=2**62)
+        table = self._table
+        ids, found = table.listed(condition, -1 if after is None else number_of(table, after), most + 1)
+        if not ids and condition is not None:
+            warn_of_unknown_fields(table, condition)
+        if len(ids) <= most:
+            return Page(found, None)
+        self._page_ends.keep(generation_of(table.database.folder), found[most - 1], ids[most - 1])
+        return Page(found[:most], place(table, ids[most - 1]))
+
+    def place(self, key: Key) -> str:
+        """Return the place after an item, for `page`; of a key with which a page ended, where that page ended."""
+        table = self._table
+        return place(table, self._number(table, key))
+
+    def _number(self, table: Table, key: Key) -> int:
+        """Return the sequence number of a key; if a page ended with it, the one that it had then."""
+        (wanted,) = as_keys([key])
+        ended = self._page_ends.get(generation_of(table.database.folder), wanted)
+        return all_found([wanted], table.lookup([wanted], False)[0])[0] if ended is None else ended
 
     def __iter__(self) -> Iterator[Key]:
         """Yield the keys of stored items in the order of their age; items that come meanwhile are yielded too."""

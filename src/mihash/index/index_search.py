@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput, NotReady, StoreError, UnknownField
+from ..errors import InvalidInput, NotReady, StoreError
 from ..store.edition import Edition
 from ..store.filters import compile_filter
 from ..store.keys import Key
@@ -20,18 +17,7 @@ from ..store.question import Hits, PartialHits, Question
 from ..store.table import Table
 from .index_state import IndexState
 from .recall import Recall, evaluate
-
-_local = threading.local()
-
-
-@contextmanager
-def without_warnings() -> Iterator[None]:
-    """Let searches of this thread not warn of unknown fields; the service has them in its responses."""
-    _local.silent = True
-    try:
-        yield
-    finally:
-        _local.silent = False
+from .unknown_fields import warn_of_unknown_fields
 
 
 class IndexSearch(IndexState):
@@ -97,16 +83,8 @@ class IndexSearch(IndexState):
         options: dict[str, Any] = {"k": k, "where": where, "radius": radius, "rescore": rescore}
         options |= {"margins": margins, "recall": recall, "method": method, "n_threads": n_threads}
         hits = self._hits(X, key, options)
-        if (
-            where
-            and len(self._table)
-            and not getattr(_local, "silent", False)
-            and not any(map(np.size, hits.keys if radius is not None else [hits.keys]))
-        ):
-            names = self.unknown_fields(where)
-            if names:
-                text = f"No item has the field {', '.join(map(repr, names))}, which `where` asks for."
-                warnings.warn(text, UnknownField, stacklevel=2)
+        if where and not any(map(np.size, hits.keys if radius is not None else [hits.keys])):
+            warn_of_unknown_fields(self._table, compile_filter(where))
         return hits
 
     def unknown_fields(self, where: Mapping[str, Any]) -> list[str]:
@@ -152,6 +130,8 @@ def _hits_of(table: Table, X: ArrayLike | None, key: Key | None, options: Mappin
         return table.search(X, **options)
     if X is not None or key is None:
         raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
+    if not isinstance(key, str) and np.ndim(key):
+        raise InvalidInput(f"`key` must be one key; got {key!r:.80}. Search for several with a call for each.")
     Question.checked(**options)  # before the key is looked for
     asked = table.target.chosen(Question.of(table.get(key).vector, table.n_features, **options))
     k, more = asked.k, asked.rescore and max(asked.rescore, asked.k) + 1  # it finds itself

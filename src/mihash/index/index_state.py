@@ -25,6 +25,7 @@ from .bulk_learning import BulkLearning
 from .default_options import with_choices
 from .history import History
 from .options import Options
+from .page import PageEnds
 
 _EXPIRED = 4096  # expired rows that may stay on the disk
 STORED = "The rows are stored; what was learned from them was not, and will be learned again"
@@ -44,6 +45,7 @@ class IndexState:
         self._retired: Table | None = None  # of the generation before, for queries that run during a cut-over
         self._writing = threading.RLock()
         self._closed = False
+        self._page_ends = PageEnds()
         self._unwritten: StoreError | None = None  # why decisions are only in memory
         try:
             if (text := table.setting("options")) is None:

@@ -83,7 +83,8 @@ class NewKeys:
             if len(stored):
                 place = int(stored[0])
                 raise InvalidInput(
-                    f"{source}: row {rows[place]} has the key {keys[place]!r}, which is stored already. {_REMEDY}"
+                    f"{source}: row {rows[place]} has the key {keys[place]!r}, which is stored already. {_REMEDY} "
+                    "To replace what is stored, use `upsert`."
                 )
         self._marks.append(np.array([hash((key, isinstance(key, str))) for key in keys], dtype=np.int64))
         self._places.append((source, rows))

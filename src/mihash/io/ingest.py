@@ -296,14 +296,15 @@ class _Ingest:
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
             f"{self.source.name} is not the file of which {self._begin:,} rows were added: {how}. "
-            "Put it under another name, or add it from its first row with `again=True`."
+            "To replace rows by their keys, use `upsert`; or put it under another name, or add it from its first "
+            "row with `again=True`."
         )
 
     def _changed(self, others: Sequence[str]) -> InvalidInput:
         return InvalidInput(
             f"{self.source.name}: the {self._begin:,} rows that are in were added with other "
-            f"{' and '.join(others)}. Name the same columns as before; or, to store them as they are now, delete "
-            "the rows that are in and add the file with `again=True`."
+            f"{' and '.join(others)}. Name the same columns as before; or, to store the rows as they are now, use "
+            "`upsert`, which takes a file with keys."
         )
 
     def _lacking(self) -> InvalidInput:

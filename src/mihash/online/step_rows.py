@@ -65,7 +65,8 @@ def from_past(
 def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block.
 
-    If distances tie, so that more than twice as many are as near as that, those that tie are not counted.
+    If distances tie, so that more than twice as many are as near as that, those that tie are not counted; equal
+    rows are.
 
     Examples
     --------
@@ -82,5 +83,6 @@ def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     near = np.asarray(distances <= bound[:, None])
     rounding = _TIE * (squares[:n_anchors] + squares.mean())
     tied = (distances[:, n_block:] <= (bound + rounding)[:, None]).sum(axis=1) > 2 * n_near
+    tied &= squares[:n_anchors] + bound > rounding  # equal rows are neighbours, however many they are
     near[tied] = distances[tied] < (bound - rounding)[tied, None]
     return near.view(np.uint8)

@@ -4,9 +4,10 @@ from .columns import Bitmap, Columns, as_bitmap, as_codes, as_columns, empty_col
 from .margin_sums import first_by, margin_sums, reach
 from .multi_index import MultiIndex
 from .scan import nearest, within
-from .searcher import Method, Searcher, as_method
+from .searcher import LONGEST_INDEXED, Method, Searcher, as_method
 
 __all__ = [
+    "LONGEST_INDEXED",
     "Bitmap",
     "Columns",
     "Method",

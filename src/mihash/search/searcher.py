@@ -26,7 +26,8 @@ _COUNTED = 65_536
 _SAMPLE = 32
 _CAUTION = 1.3  # a scan is the safer choice where they are close
 _LONG = 128  # the tables of longer codes take more memory than they are worth, unless the caller chooses them
-_LONGEST = 256
+LONGEST_INDEXED = 256
+"""The longest codes that multi-index hashing takes."""
 
 
 def as_method(method: str) -> Method:
@@ -108,7 +109,7 @@ class Searcher:
     ) -> MultiIndex | None:
         """Return the tables to search with, None for a scan."""
         n, key = len(columns), (kind, reach)
-        if method == "scan" or self.n_bits > _LONGEST or n > _MOST:
+        if method == "scan" or self.n_bits > LONGEST_INDEXED or n > _MOST:
             return None
         if method == "multi-index":
             with self._lock:

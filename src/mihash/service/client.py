@@ -3,6 +3,7 @@
 import json
 import selectors
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from socket import socket
@@ -10,22 +11,38 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from ..errors import DuplicateKey, InvalidInput, MIHashError, NotReady, ReadOnly, ServiceError, UnknownName
+from ..errors import (
+    DuplicateKey,
+    InvalidInput,
+    MIHashError,
+    NotReady,
+    ReadOnly,
+    ServiceError,
+    UnknownField,
+    UnknownName,
+)
 from .client_migration import ClientMigration
 from .client_requests import (
     JSON_BODY,
     Key,
     as_list,
+    as_rows,
+    deleted,
     encode,
     fields_of,
     in_path,
+    is_key,
     is_one,
     listed,
     several,
     to_json,
 )
+from .client_results import Result, Results, ServiceStats, UpsertedKeys
+
+__all__ = ["Client", "Event", "Result", "Results", "ServiceStats", "UpsertedKeys"]
 
 Value = TypeVar("Value")
+ClientMetadata = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
 
 _ERRORS: dict[str, type[MIHashError]] = {
     "invalid_input": InvalidInput,
@@ -43,14 +60,6 @@ _CHUNK = 1 << 16  # bytes of a response that are read at a time
 _MAX_DIGITS = 19  # of the number of an event
 _CONNECTION_ERRORS = (OSError, HTTPException, UnicodeError)
 _PARSE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-
-
-class Result(NamedTuple):
-    """The nearest items to one query, nearest first, with their metadata if it was requested."""
-
-    keys: list[Key]
-    distances: list[float]
-    metadata: list[dict[str, Any] | None] | None
 
 
 class Event(NamedTuple):
@@ -84,7 +93,7 @@ class Client:
     --------
     >>> client = Client("http://127.0.0.1:8000")  # mihash serve --demo
     >>> client.search(key=17, k=3)  # doctest: +SKIP
-    [Result(keys=[1541, 402, 1690], distances=[0, 0, 1], metadata=None)]
+    [Result(keys=[1541, 402, 1690], distances=[0.41, 0.52, 0.58], metadata=None)]
     """
 
     def __init__(
@@ -121,16 +130,17 @@ class Client:
     def add(
         self,
         vectors: Any,
-        keys: Sequence[Key] | None = None,
-        labels: Sequence[Any] | None = None,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        keys: Key | Sequence[Key] | None = None,
+        labels: Any = None,
+        metadata: ClientMetadata = None,
     ) -> list[Key]:
         """Store vectors, learn from them, and return their keys; they are on disk when this returns.
 
         Parameters
         ----------
         vectors
-            Lists of numbers, or an array (n, d); an array without keys, labels and metadata is sent as binary.
+            Lists of numbers, or an array (n, d); or one vector, then keys, labels and metadata may be single, too.
+            An array without keys, labels and metadata is sent as binary.
         keys
             Unique strings or whole numbers; running numbers by default.
         labels
@@ -138,9 +148,9 @@ class Client:
         metadata
             A dictionary for each vector, or None.
         """
-        vectors = vectors if hasattr(vectors, "tolist") else as_list(vectors)
-        more = {"keys": keys, "labels": labels, "metadata": metadata}
-        fields = {name: as_list(value) for name, value in more.items() if value is not None}
+        vectors, fields = as_rows(vectors, keys, labels, metadata)
+        if _is_nothing(vectors, fields):
+            return []
 
         def stored_keys(answer: dict[str, Any]) -> list[Key]:
             if keys is not None:
@@ -164,41 +174,49 @@ class Client:
         margins: bool | None = None,
         recall: float | None = None,
         metadata: bool = False,
-    ) -> list[Result]:
-        """Return the nearest items to each query, or to the stored item ``key``, as `OnlineIndex.search` does."""
+    ) -> Results:
+        """Return the nearest items to each query, or to the stored item ``key``, as `OnlineIndex.search` does.
+
+        The answer is a list of a `Result` for each query, also for one vector; it has `version`, `measure` and
+        `unknown_fields`.
+        """
         options: dict[str, Any] = {"k": k, "where": where, "rescore": rescore, "radius": radius}
         options |= {"margins": margins, "recall": recall, "metadata": metadata, "key": key}
         fields = {name: value for name, value in options.items() if value is not None}
-
-        def results(answer: dict[str, Any]) -> list[Result]:
-            return [Result(each["keys"], each["distances"], each.get("metadata")) for each in answer["results"]]
-
-        return self._call("POST", *encode("/v1/search", vectors, fields, binary=key is None), read=results)
+        vectors, _ = as_rows(vectors, needed=False)
+        request = encode("/v1/search", vectors, fields, binary=key is None)
+        found = self._call("POST", *request, read=Results.of)
+        _warn(found.unknown_fields)
+        return found
 
     def upsert(
-        self,
-        vectors: Any,
-        keys: Sequence[Key],
-        labels: Sequence[Any] | None = None,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
-    ) -> int:
-        """Store vectors under keys and replace items that have them; return how many were replaced.
+        self, vectors: Any, keys: Key | Sequence[Key], labels: Any = None, metadata: ClientMetadata = None
+    ) -> UpsertedKeys:
+        """Store vectors under keys and replace items that have them; return the keys.
 
-        Without ``metadata``, stored items keep theirs.
+        ``replaced`` of what is returned is how many of them were stored before. Without ``metadata``, stored items
+        keep theirs.
         """
-        body = fields_of(vectors=vectors, keys=keys, labels=labels, metadata=metadata)
-        return self._call("PUT", "/v1/items", body, read=lambda answer: int(answer["replaced"]))
+        vectors, fields = as_rows(vectors, keys, labels, metadata)
+        if _is_nothing(vectors, fields):
+            return UpsertedKeys()
+
+        def stored_keys(answer: dict[str, Any]) -> UpsertedKeys:
+            return UpsertedKeys.of(fields["keys"], int(answer["replaced"]))
+
+        return self._call("PUT", *encode("/v1/items", vectors, fields, binary=False), read=stored_keys)
 
     def update(
         self,
         keys: Key | Sequence[Key],
         vectors: Any = None,
-        labels: Sequence[Any] | None = None,
-        metadata: Sequence[Mapping[str, Any] | None] | None = None,
+        labels: Any = None,
+        metadata: ClientMetadata = None,
     ) -> int:
         """Give stored keys new vectors, new metadata, or both; return how many; none if a key is unknown."""
-        body = fields_of(keys=several(keys), vectors=vectors, labels=labels, metadata=metadata)
-        return self._call("PATCH", "/v1/items", body, read=lambda answer: int(answer["updated"]))
+        vectors, fields = as_rows(vectors, keys, labels, metadata, needed=False)
+        request = encode("/v1/items", vectors, fields, binary=False)
+        return self._call("PATCH", *request, read=lambda answer: int(answer["updated"]))
 
     def get(self, keys: Key | Sequence[Key]) -> Any:
         """Return an item as a dictionary: key, vector, label and metadata; of several keys a list of items."""
@@ -210,17 +228,20 @@ class Client:
     def items(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
     ) -> Iterator[tuple[Key, dict[str, Any] | None]]:
-        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time."""
+        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time.
+
+        Items that are replaced or deleted meanwhile do not disturb it; a replaced item comes again at the end.
+        """
         options = {} if where is None else {"where": to_json(where).decode()}
         left = float("inf") if limit is None else limit
+        place = f'"{after}"' if isinstance(after, str) else after
         while left > 0:
-            place = {} if after is None else {"after": f'"{after}"' if isinstance(after, str) else after}
-            page = {**options, **place, "limit": int(min(left, _PAGE))}
-            found = self._call("GET", f"/v1/items?{urlencode(page)}", read=listed)
-            yield from found[0]
-            left -= len(found[0])
-            after = found[1]
-            if after is None:
+            page = {**options, **({} if place is None else {"after": place}), "limit": int(min(left, _PAGE))}
+            found, place, unknown = self._call("GET", f"/v1/items?{urlencode(page)}", read=listed)
+            _warn(unknown)
+            yield from found
+            left -= len(found)
+            if place is None:
                 return
 
     def keys(
@@ -232,11 +253,40 @@ class Client:
     def delete(self, keys: Key | Sequence[Key] | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Delete items by key, or those that match a filter, and return how many; none if a key is unknown."""
         body = fields_of(keys=None if keys is None else several(keys), where=where)
-        return self._call("POST", "/v1/delete", body, read=lambda answer: int(answer["deleted"]))
+        n, unknown = self._call("POST", "/v1/delete", body, read=deleted)
+        _warn(unknown)
+        return n
 
-    def stats(self) -> dict[str, Any]:
-        """Return the state of the index and of the service."""
-        return self._call("GET", "/v1/stats", read=dict)
+    def contains(self, keys: Key | Sequence[Key]) -> list[bool]:
+        """Return for each key whether it is stored, as `OnlineIndex.contains` does."""
+        wanted, found = as_list(several(keys)), list[bool]()
+        for start in range(0, len(wanted), _PAGE):
+            body = fields_of(keys=wanted[start : start + _PAGE])
+            found += self._call("POST", "/v1/contains", body, read=lambda answer: list(answer["contains"]))
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a key is stored."""
+        if not is_key(key):
+            return False
+        (found,) = self.contains([key])
+        return found
+
+    def __len__(self) -> int:
+        """Return how many items are stored."""
+        return int(self.stats()["items"])
+
+    def __bool__(self) -> bool:
+        """Return True: a client of an index without items is one, too."""
+        return True
+
+    def __iter__(self) -> Iterator[Key]:
+        """Yield the keys of stored items in the order of their age, a page at a time."""
+        return (key for key, _ in self.items())
+
+    def stats(self) -> ServiceStats:
+        """Return the state of the index and of the service; fields are attributes, and read by name."""
+        return self._call("GET", "/v1/stats", read=ServiceStats)
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[dict[str, Any]]:
         """Return decisions: those after a number, oldest first; by default the newest."""
@@ -410,6 +460,18 @@ class Client:
                 data += value
             elif field == "id" and value.isascii() and value.isdigit():
                 number = int(value[:_MAX_DIGITS])
+
+
+def _is_nothing(vectors: Any, fields: dict[str, Any]) -> bool:
+    """Tell whether there is nothing to store: no rows, and nothing that would belong to some."""
+    return hasattr(vectors, "__len__") and not len(vectors) and not any(fields.values())
+
+
+def _warn(unknown_fields: list[str]) -> None:
+    """Warn of fields of a filter that no item has."""
+    if unknown_fields:
+        text = f"No item has the field {', '.join(map(repr, unknown_fields))}, which `where` asks for."
+        warnings.warn(text, UnknownField, stacklevel=3)
 
 
 def _fits_header(text: str) -> bool:

@@ -1,9 +1,10 @@
 """What the client sends: bodies, query strings and keys in paths; only the standard library is needed."""
 
 import json
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, TypeGuard
+from typing import Any, SupportsIndex, TypeGuard
 from urllib.parse import quote, urlencode
 
 from ..errors import InvalidInput
@@ -69,6 +70,43 @@ def several(keys: Any) -> Any:
     return [keys] if is_one(keys) else keys
 
 
+def is_vector(vectors: Any) -> bool:
+    """Tell whether one vector is given, not rows of vectors.
+
+    Examples
+    --------
+    >>> is_vector([0.5, 1.0]), is_vector([[0.5, 1.0]]), is_vector([])
+    (True, False, False)
+    """
+    if hasattr(vectors, "ndim"):
+        return bool(vectors.ndim == 1)
+    return isinstance(vectors, Sequence) and len(vectors) > 0 and not isinstance(vectors[0], Iterable)
+
+
+def as_rows(
+    vectors: Any, keys: Any = None, labels: Any = None, metadata: Any = None, needed: bool = True
+) -> tuple[Any, dict[str, Any]]:
+    """Return vectors as rows, and what is given of the rest as lists; one row may stand alone, as in the index.
+
+    Without ``needed``, vectors may be None.
+
+    Examples
+    --------
+    >>> as_rows([0.5, 1.0], "a", 3, {"year": 1999})
+    ([[0.5, 1.0]], {'keys': ['a'], 'labels': [3], 'metadata': [{'year': 1999}]})
+    """
+    if is_vector(vectors):
+        vectors = vectors[None] if hasattr(vectors, "ndim") else [vectors]
+        if is_one(labels):
+            labels = None if labels is None else [labels]
+    elif not hasattr(vectors, "tolist") and (vectors is not None or needed):
+        vectors = as_list(vectors)
+    given = {"keys": keys if keys is None else several(keys), "labels": labels, "metadata": metadata}
+    if isinstance(metadata, Mapping):
+        given["metadata"] = [metadata]
+    return vectors, {name: as_list(value) for name, value in given.items() if value is not None}
+
+
 def fields_of(**values: Any) -> bytes:
     """Return the fields of a body that are given, as JSON."""
     given = {name: value for name, value in values.items() if value is not None}
@@ -77,9 +115,22 @@ def fields_of(**values: Any) -> bytes:
     )
 
 
-def listed(answer: dict[str, Any]) -> tuple[list[tuple[Key, dict[str, Any] | None]], Key | None]:
-    """Return keys and metadata of a page, and the key that the next one begins after."""
-    return [(each["key"], each["metadata"]) for each in answer["items"]], answer["next"]
+def listed(answer: dict[str, Any]) -> tuple[list[tuple[Key, dict[str, Any] | None]], str | None, list[str]]:
+    """Return keys and metadata of a page, where the next one begins, and unknown fields of the filter."""
+    found = [(each["key"], each["metadata"]) for each in answer["items"]]
+    return found, answer["next"], list(answer.get("unknown_fields", ()))
+
+
+def deleted(answer: dict[str, Any]) -> tuple[int, list[str]]:
+    """Return how many items were deleted, and unknown fields of the filter."""
+    return int(answer["deleted"]), list(answer.get("unknown_fields", ()))
+
+
+def is_key(key: object) -> TypeGuard[Key]:
+    """Tell whether a value is a string or a whole number of 64 bits."""
+    if isinstance(key, str):
+        return "\0" not in key and not any("\ud800" <= each <= "\udfff" for each in key)
+    return not isinstance(key, bool) and isinstance(key, SupportsIndex) and -(2**63) <= operator.index(key) < 2**63
 
 
 def in_path(key: Key) -> str:

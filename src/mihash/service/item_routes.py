@@ -1,5 +1,6 @@
 """Routes of items: add, upsert, update, list, get, delete."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,6 +11,8 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from ..errors import UnknownName
 from ..index.online_index import OnlineIndex
+from ..index.page import is_place
+from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key, readings
 from ..store.metadata import encode_metadata
@@ -23,6 +26,7 @@ from .responses import respond, to_json
 from .schemas import (
     Added,
     AddQuery,
+    Contained,
     DeleteBody,
     Deleted,
     ItemsBody,
@@ -189,19 +193,21 @@ def _parse_change(
 
 @router.get("/v1/items", summary="List items", responses=route_responses(Listed, 404, 422, 504))
 async def list_items(request: Request, query: Annotated[ListQuery, Query()]) -> Response:
-    """Return keys and metadata of items in the order of their age; `next` is the key to list on after."""
+    """Return keys and metadata of items in the order of their age; `next` is where the next page begins.
+
+    It stays valid if items are replaced or deleted meanwhile. A replaced item is the youngest, and listed last.
+    """
     service = service_of(request)
     where = None if query.where is None else parse_filter(query.where)
     if where is not None:
         compile_filter(where, service.limits.conditions)
 
     def work(index: OnlineIndex) -> bytes:
-        after = None if query.after is None else stored_key(index, query.after)
-        keys = index.keys(where, after, query.limit + 1)
-        shown = keys[: query.limit]
-        metadata = index.metadata(shown, service.limits.answer_metadata)
-        items = [{"key": key, "metadata": each} for key, each in zip(shown, metadata, strict=True)]
-        return to_json({"items": items, "next": shown[-1] if len(keys) > len(shown) else None})
+        with without_warnings():
+            page = index.page(where, _place(index, query.after), query.limit)
+        metadata = index.metadata(page.keys, service.limits.answer_metadata)
+        items = [{"key": key, "metadata": each} for key, each in zip(page.keys, metadata, strict=True)]
+        return to_json({"items": items, "next": page.next, **_unknown(index, where, len(items))})
 
     return respond(await service.read(work, slow=where is not None))
 
@@ -223,6 +229,20 @@ async def get_several(request: Request) -> Response:
             return to_json({"items": [item._asdict() for item in index.get(keys)]})
 
         return respond(await service.read(work))
+
+
+@router.post(
+    "/v1/contains",
+    summary="Tell which keys are stored",
+    responses=route_responses(Contained, 400, 408, 413, 415, 422, 504),
+    openapi_extra=body_of(KeysBody, binary=False),
+)
+async def contains(request: Request) -> Response:
+    """Return for each key whether it is stored."""
+    service = service_of(request)
+    async with service.bodies.receive(request, KeysBody.parse) as body:
+        keys = body.keys
+        return respond(await service.read(lambda index: {"contains": index.contains(keys).tolist()}))
 
 
 @router.delete("/v1/items", summary="Delete by filter", responses=route_responses(Deleted, 422, 504))
@@ -268,8 +288,26 @@ async def delete_several(request: Request) -> Response:
         return respond(await service.write(lambda index: _delete(index, chosen.keys, chosen.where)))
 
 
-def _delete(index: OnlineIndex, keys: list[Key] | None, where: dict[str, Any] | None = None) -> dict[str, int]:
-    return {"deleted": index.delete(keys, where), "items": len(index)}
+def _delete(index: OnlineIndex, keys: list[Key] | None, where: dict[str, Any] | None = None) -> dict[str, Any]:
+    with without_warnings():
+        n = index.delete(keys, where)
+    return {"deleted": n, "items": len(index), **_unknown(index, where, n)}
+
+
+def _unknown(index: OnlineIndex, where: dict[str, Any] | None, n_matching: int) -> dict[str, list[str]]:
+    """Return a field with the names that no item has, where a filter matches nothing and has such names."""
+    names = index.unknown_fields(where) if where and not n_matching else []
+    return {"unknown_fields": names} if names else {}
+
+
+def _place(index: OnlineIndex, after: str | None) -> str | None:
+    """Return the place that `next` of a page, or a key, stands for."""
+    if after is None or is_place(after):
+        return after
+    for key in readings(after):
+        with suppress(UnknownName):
+            return index.place(key)
+    raise UnknownName(f"The key {readings(after)[0]!r:.200} is not stored.")
 
 
 def stored_key(index: OnlineIndex, text: str) -> Key:

@@ -1,6 +1,6 @@
 """Messages about values of the wrong form: where the value is and what it must be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 _SHOWN = 3
@@ -33,8 +33,8 @@ _FIELDS = {  # fields that take one of several types, or a pattern
 _PLACES = ("query", "path", "body", "header")
 
 
-def validation_message(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Return the errors that pydantic found, in one line.
+def validation_message(errors: Sequence[Mapping[str, Any]], known: Collection[str] = ()) -> str:
+    """Return the errors that pydantic found, in one line, with the ``known`` fields if one is not.
 
     Examples
     --------
@@ -42,15 +42,22 @@ def validation_message(errors: Sequence[Mapping[str, Any]]) -> str:
     '`k` must be at least 1.'
     >>> validation_message([{"type": "int_type", "loc": ("keys", 3, "constrained-int"), "msg": "..."}])
     '`keys[3]` must be a string without NUL, or a whole number of 64 bits.'
+    >>> validation_message([{"type": "extra_forbidden", "loc": ("vector",), "msg": "..."}], ["vectors", "keys"])
+    '`vector` is not known here. Known: vectors, keys.'
     """
     messages = list(dict.fromkeys(_message(each) for each in errors))
     more = f"; and {len(messages) - _SHOWN} more" if len(messages) > _SHOWN else ""
-    return f"{'; '.join(messages[:_SHOWN])}{more}."
+    listed = known and any(each["type"] == "extra_forbidden" and len(_steps(each)) == 1 for each in errors)
+    return f"{'; '.join(messages[:_SHOWN])}{more}." + (f" Known: {', '.join(known)}." if listed else "")
+
+
+def _steps(error: Mapping[str, Any]) -> list[int | str]:
+    return [step for step in error["loc"] if step not in _PLACES]
 
 
 def _message(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx") or {}
-    steps = [step for step in error["loc"] if step not in _PLACES]
+    steps = _steps(error)
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
     name = steps[0] if steps else None

@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import Request, Response
@@ -53,7 +54,7 @@ _STATUSES: tuple[tuple[type[MIHashError], int, str], ...] = (
     (MIHashError, 500, "internal"),
 )
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
-_FIELD_NAMES = {"`X`": "`vectors`", "`Q`": "`vectors`", "`y`": "`labels`"}  # of Python's parameters, in a body
+_FIELD_NAMES = {"`X`": "`vectors`", "`y`": "`labels`", "`upsert`": "PUT /v1/items"}  # of Python's names, over HTTP
 _log = logging.getLogger("mihash.service")
 
 
@@ -109,10 +110,17 @@ def problem_of(error: Exception) -> Problem:
     return Problem(500, "internal", "The service failed on this request; its log has the reason.")
 
 
-def _validation_problem(errors: list[Any]) -> Problem:
+def _validation_problem(errors: list[Any], known: Collection[str] = ()) -> Problem:
     if errors[0]["type"] == "json_invalid":
         return Problem(400, "invalid_input", f"The body is not JSON: {errors[0]['ctx']['error']}.")
-    return invalid(validation_message(errors))
+    return invalid(validation_message(errors, known))
+
+
+def _known_options(request: Request) -> list[str]:
+    """Return the options that the query string of a request may have."""
+    declared = getattr(getattr(request.scope.get("route"), "dependant", None), "query_params", [])
+    models = [getattr(each.field_info, "annotation", None) for each in declared]
+    return [name for model in models for name in getattr(model, "model_fields", ())]
 
 
 def problem_response(problem: Problem) -> Response:
@@ -124,6 +132,8 @@ def problem_response(problem: Problem) -> Response:
 async def handle(request: Request, error: Exception) -> Response:
     """Answer a request whose route raised an error; the middleware counts its code."""
     problem = problem_of(error)
+    if isinstance(error, RequestValidationError):
+        problem = _validation_problem(list(error.errors()), _known_options(request))
     request.scope["mihash.code"] = problem.code
     if isinstance(error, StoreError):
         problem.message = request.app.state.service.without_paths(problem.message)

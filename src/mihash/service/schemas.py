@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, model_validator
 
 from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
@@ -14,6 +14,8 @@ from ..loop.hindsight import Hindsight as HindsightRecord
 from ..records import Record
 from ..store.question import Question
 from ..store.sqlite.versions import Version as VersionRecord
+from .messages import validation_message
+from .problems import invalid
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 MAX_LISTED, MAX_GOT = 10_000, 1000
@@ -32,6 +34,9 @@ Labels = (
     | Annotated[list[Bits | None], Field(fail_fast=True)]
 )
 Object = dict[str, JsonValue]
+UnknownFields = Annotated[
+    list[str], Field(description="If the filter matches nothing: its fields that no item has, if there are any.")
+]
 
 _VECTORS_OR_KEY: dict[str, Any] = {
     "oneOf": [
@@ -66,7 +71,13 @@ class _Request(BaseModel):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """Return a JSON body; a value of another type, such as "3" for a number, is an error."""
-        return cls.model_validate_json(body, strict=True)
+        try:
+            return cls.model_validate_json(body, strict=True)
+        except ValidationError as error:
+            errors = error.errors()
+            if any(each["type"] == "extra_forbidden" for each in errors):
+                raise invalid(validation_message(errors, cls.model_fields)) from error
+            raise
 
 
 class ItemsBody(_Request):
@@ -157,7 +168,7 @@ class UpdateBody(_Request):
 
 
 class KeysBody(_Request):
-    """Keys of items to get."""
+    """Keys of items."""
 
     keys: Annotated[list[Key], Field(fail_fast=True, max_length=MAX_GOT)]
 
@@ -195,7 +206,8 @@ class ListQuery(_Request):
     """Which items to list."""
 
     after: str | None = Field(
-        default=None, description="List the items after the one with this key, which is written as in a path."
+        default=None,
+        description="`next` of the page before; or a key, written as in a path, to list the items after it.",
     )
     limit: int = Field(default=100, ge=1, le=MAX_LISTED, description="How many to list at most.")
     where: str | None = Field(default=None, description="List only items that match a filter, as JSON.")
@@ -298,7 +310,8 @@ class Listed(BaseModel):
     """Items, oldest first."""
 
     items: list[ListedItem]
-    next: int | str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
+    next: str | None = Field(description="Pass it as `after` to list the next items; null at the end.")
+    unknown_fields: UnknownFields = []
 
 
 class Deleted(BaseModel):
@@ -306,6 +319,13 @@ class Deleted(BaseModel):
 
     deleted: int
     items: int
+    unknown_fields: UnknownFields = []
+
+
+class Contained(BaseModel):
+    """Which keys are stored."""
+
+    contains: list[bool] = Field(description="For each key that was asked for, in their order.")
 
 
 class Result(BaseModel):
@@ -322,9 +342,7 @@ class Found(BaseModel):
     version: int | None
     measure: str = Field(description="What the distances are: hamming, margin, or with rescore the metric.")
     results: list[Result]
-    unknown_fields: list[str] = Field(
-        default=[], description="If nothing was found: the fields of the filter that no item has."
-    )
+    unknown_fields: UnknownFields = []
     missing_shards: list[int] = Field(default=[], description="Shards of an index on Ray that did not respond.")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
-from ..index.index_search import without_warnings
 from ..index.online_index import OnlineIndex
+from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key
 from .index_service import Service, service_of
@@ -115,8 +115,7 @@ def _search(
         metadata = iter(index.metadata(found, limits.answer_metadata))
         for result in results:
             result["metadata"] = list(islice(metadata, len(result["keys"])))
-    version = hits.version if hits.version >= 0 else None
-    response: dict[str, Any] = {"version": version, "measure": hits.measure, "results": results}
+    response: dict[str, Any] = {"version": hits.version, "measure": hits.measure, "results": results}
     if options.where and not any(map(len, keys)) and (unknown := index.unknown_fields(options.where)):
         response["unknown_fields"] = unknown
     if hits.missing:

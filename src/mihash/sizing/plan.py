@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from .. import validation
+from ..search import LONGEST_INDEXED
 from ..store.recall_target import most_candidates
 from .calibration import Calibration
 
@@ -29,7 +30,7 @@ class Plan:
     memory_bytes, memory_peak_bytes
         In a node's memory, at rest and while a new version is built beside the old one.
     multi_index_bytes
-        What multi-index hashing takes in addition, where it pays.
+        What multi-index hashing takes in addition, where it pays; 0 for codes that are too long for it.
     ingest_rate
         Rows per second that one core stores and learns from, over all rows: the first ones take longer.
     ingest_s
@@ -112,6 +113,7 @@ def plan(
     cores = validation.integer("cores", cores, minimum=1)
     machine, share = calibration, ceil(rows / nodes)
     code_bytes = 4 if machine.n_bits <= 32 else 8 * ceil(machine.n_bits / 64)
+    indexable = machine.n_bits <= LONGEST_INDEXED
     held = share * (code_bytes + 9)  # its code, its number, whether it was deleted
     capacity = rows / (machine.learning_s(rows) + rows * machine.store_s)
     taken = capacity if rate is None else min(validation.number("rate", rate, above=0), capacity)
@@ -135,7 +137,7 @@ def plan(
         disk_bytes=machine.disk_base_bytes + share * machine.disk_bytes,
         memory_bytes=machine.base_bytes + held,
         memory_peak_bytes=machine.base_bytes + 2 * held,
-        multi_index_bytes=share * ceil(machine.n_bits / 16) * (code_bytes + 4),
+        multi_index_bytes=share * ceil(machine.n_bits / 16) * (code_bytes + 4) if indexable else 0.0,
         ingest_rate=capacity,
         ingest_s=rows / taken,
         rehash_s=rehash_s,

@@ -12,7 +12,6 @@ from .filters import Condition
 from .keys import Key, as_keys
 from .metadata import decode_metadata
 from .question import Item
-from .sqlite.items import all_found
 
 
 class ItemReads(ABC):
@@ -38,16 +37,6 @@ class ItemReads(ABC):
     def metadata(self, keys: ArrayLike, max_bytes: int | None = None) -> list[dict[str, Any] | None]:
         """Return the metadata of items, None for those without; raise if its JSON exceeds ``max_bytes``."""
         return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
-
-    def keys(
-        self, where: Condition | None = None, after: Key | None = None, limit: int | None = None
-    ) -> list[Key]:
-        """Return keys in the order of age, of items that match a filter and are younger than item ``after``."""
-        last = -1
-        if after is not None:
-            wanted = as_keys([after])
-            (last,) = all_found(wanted, self.lookup(wanted, False)[0])
-        return self.listed(where, last, limit)[1]
 
     @abstractmethod
     def unknown_fields(self, where: Condition) -> list[str]:

@@ -33,7 +33,8 @@ def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
         wrong = next(key for key in values if not _is_key(key))
         raise InvalidInput(f"A key must be a string or a whole number of 64 bits, without NUL; got {wrong!r:.80}.")
     if n is not None and len(values) != n:
-        raise InvalidInput(f"`keys` must be {n} keys, one for each row; got {len(values)}.")
+        wanted = "1 key" if n == 1 else f"{n} keys, one for each row"
+        raise InvalidInput(f"`keys` must be {wanted}; got {len(values)}.")
     return [str.__str__(key) if isinstance(key, str) else int(key) for key in values]
 
 

@@ -76,7 +76,7 @@ class Hits(NamedTuple):
     distances
         The distances in the same shape, in the unit of ``measure``.
     version
-        The version of the hash table that answered, -1 before the first.
+        The version of the hash table that answered, None before the first.
     measure
         ``"hamming"``, ``"margin"`` (the sum of the query's margins over the bits that differ), or after rescoring
         the metric of the vectors: ``"euclidean"``, ``"cosine"`` (1 - cosine) or ``"ip"`` (the negative inner
@@ -85,7 +85,7 @@ class Hits(NamedTuple):
 
     keys: Any
     distances: Any
-    version: int
+    version: int | None
     measure: str = "hamming"
 
     @property
@@ -132,7 +132,9 @@ class PartialHits(Hits):
 
     _missing: tuple[int, ...]
 
-    def __new__(cls, keys: Any, distances: Any, version: int, measure: str, missing: tuple[int, ...]) -> Self:
+    def __new__(
+        cls, keys: Any, distances: Any, version: int | None, measure: str, missing: tuple[int, ...]
+    ) -> Self:
         """Return the answer, with the numbers of the shards that are not in it."""
         made = super().__new__(cls, keys, distances, version, measure)
         made._missing = missing
@@ -249,10 +251,10 @@ class Question:
         given
             Values of the `options`, with ``where`` as the filter's dictionary.
         """
-        raw = validation.array("Q", Q)
+        raw = validation.array("X", Q)
         single = raw.ndim == 1
         options = cls.checked(**given)
-        queries = validation.features("Q", raw[None] if single else raw, n_features, allow_empty=True)
+        queries = validation.features("X", raw[None] if single else raw, n_features, allow_empty=True)
         return cls(queries, **options, single=single)
 
     @classmethod
@@ -312,7 +314,8 @@ class Question:
             keys, distances = keys[0], distances[0]
         elif self.radius is None:
             keys = _stacked(keys, np.int64)
-            distances = _stacked(distances, np.int32)
+            distances = _stacked(distances, np.int32 if nearest.measure == "hamming" else np.float32)
+        version = nearest.version if nearest.version >= 0 else None
         if nearest.missing:
-            return PartialHits(keys, distances, nearest.version, nearest.measure, nearest.missing)
-        return Hits(keys, distances, nearest.version, nearest.measure)
+            return PartialHits(keys, distances, version, nearest.measure, nearest.missing)
+        return Hits(keys, distances, version, nearest.measure)

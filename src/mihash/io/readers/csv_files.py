@@ -14,6 +14,7 @@ from .values import as_metadata, plain_text
 _DELIMITERS = ",;\t"
 _LONGEST_FIELD = 1 << 27
 _FEW = 2  # columns, whose names would hardly count from 0
+_FLAGS = {text: text.lower() == "true" for text in ("true", "false", "True", "False", "TRUE", "FALSE")}
 _BETWEEN = re.compile(r"[\s,;]+")
 
 
@@ -120,7 +121,8 @@ class DelimitedSource(TextSource):
 
     def metadata(self, layout: Layout, record: list[str], where: str) -> dict[str, Any]:
         """Return the metadata of a row."""
-        found = {name: plain_text(record[self._places[name]]) for name in layout.metadata}
+        texts = {name: record[self._places[name]] for name in layout.metadata}
+        found = {name: _FLAGS.get(text, plain_text(text)) for name, text in texts.items()}
         return as_metadata(found, f"{self.name}: {where}")
 
     def _is_header(self, fields: list[str]) -> bool:

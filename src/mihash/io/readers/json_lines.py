@@ -22,7 +22,7 @@ class JSONLinesSource(TextSource):
     >>> stream = io.BytesIO(b'{"id": 7, "embedding": [1, 2], "tags": {"year": 1999}}')
     >>> rows, = JSONLinesSource("stdin", stream, Columns(metadata=("tags",))).rows()
     >>> rows.X.tolist(), rows.keys, rows.metadata
-    ([[1.0, 2.0]], [7], [{'year': 1999}])
+    ([[1.0, 2.0]], [7], [{'tags': {'year': 1999}}])
     """
 
     def records(self, lines: Lines) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Parquet files through pyarrow, a few thousand rows at a time."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,8 +115,10 @@ class ParquetSource(ColumnSource):
         """Return a column as Python's values; times to the nanosecond, which Python has not, as text."""
         types = self._arrow.types
         if (types.is_timestamp(column.type) or types.is_time(column.type)) and column.type.unit == "ns":
+            if types.is_timestamp(column.type) and column.type.tz is not None:
+                column = column.cast(self._arrow.timestamp("ns", "UTC"))
             texts = column.cast(self._arrow.string()).to_pylist()
-            return [None if text is None else text.replace(" ", "T", 1) for text in texts]
+            return [None if text is None else _time_text(text) for text in texts]
         try:
             found: list[Any] = column.to_pylist()
         except ValueError as error:
@@ -162,3 +165,17 @@ class ParquetSource(ColumnSource):
             raise InvalidInput(
                 f"{self.name} is damaged, cut short or not a Parquet file ({reason}). Copy or make it again."
             ) from error
+
+
+def _time_text(text: str) -> str:
+    """Return a time that Arrow writes with nine decimals as Python writes it, which has six or none.
+
+    Examples
+    --------
+    >>> _time_text("2024-01-04 05:06:07.000000000Z"), _time_text("05:06:07.120000000")
+    ('2024-01-04T05:06:07+00:00', '05:06:07.120000')
+    >>> _time_text("2024-01-04 05:06:07.000000006")
+    '2024-01-04T05:06:07.000000006'
+    """
+    found = text.replace(" ", "T", 1).replace("Z", "+00:00")
+    return re.sub(r"\.000000000|(?<=\.\d{6})000", "", found)

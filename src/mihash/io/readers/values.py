@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from ... import validation
 from ...errors import InvalidInput
+from ...records import time_text
 
+_SPREAD = "metadata"  # the column whose objects are the metadata of their rows
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)?\.?\d+([eE][-+]?\d+)?")
 
@@ -35,30 +37,43 @@ def plain_text(text: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a file as metadata: dates as text, decimals as floats, a missing number as None."""
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    return value
-
-
-def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the metadata of one row, which messages call ``where``; a column of objects gives their fields.
+    """Return a value of a file as metadata: times as text, decimals as floats, a missing number as None.
 
     Examples
     --------
-    >>> as_metadata({"colour": "red", "more": {"year": 1999, "price": float("nan")}}, "row 0")
-    {'colour': 'red', 'year': 1999, 'price': None}
+    >>> plain({"day": datetime.date(2024, 1, 4), "price": float("nan")})
+    {'day': '2024-01-04', 'price': None}
+    """
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list):  # a list may not lack a number
+        return [each if isinstance(each, float) else plain(each) for each in value]
+    if isinstance(value, datetime.date):
+        return time_text(value)
+    if isinstance(value, datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        value = float(value)
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the metadata of one row, which messages call ``where``.
+
+    An object stays one under its name. That of a column called ``metadata`` gives its fields.
+
+    Examples
+    --------
+    >>> as_metadata({"colour": "red", "camera": {"lens": 3}, "metadata": {"year": 1999}}, "row 0")
+    {'colour': 'red', 'camera': {'lens': 3}, 'year': 1999}
     """
     found: dict[str, Any] = {}
     for name, value in row.items():
-        for field, each in value.items() if isinstance(value, Mapping) else ((name, value),):
+        spread = name == _SPREAD and isinstance(value, Mapping)
+        for field, each in value.items() if spread else ((name, value),):
             if field in found:
                 raise InvalidInput(
-                    f"{where} has {field!r} twice in its metadata, once within an object. Rename one."
+                    f"{where} has {field!r} twice in its metadata, once within {_SPREAD!r}. Rename one."
                 )
             found[field] = plain(each)
     return found

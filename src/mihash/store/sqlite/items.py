@@ -40,7 +40,8 @@ def as_metadata(metadata: Metadata, n: int) -> list[str | None] | None:
         return None
     given = [metadata] if isinstance(metadata, Mapping) else metadata
     if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
-        raise InvalidInput(f"`metadata` must be {n} dictionaries, one for each row; got {metadata!r:.80}.")
+        wanted = "1 dictionary" if n == 1 else f"{n} dictionaries, one for each row"
+        raise InvalidInput(f"`metadata` must be {wanted}; got {metadata!r:.80}.")
     return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
 
 
@@ -250,8 +251,7 @@ def removed_items(connection: sqlite3.Connection, after: int, expected: int) -> 
 def stored_already(key: Key) -> DuplicateKey:
     """Return the error for a key to add that is stored."""
     return DuplicateKey(
-        f"The key {key!r} is stored already; nothing was stored. For a new vector delete it first, or use "
-        "`OnlineIndex.update`."
+        f"The key {key!r} is stored already; nothing was stored. To replace what is stored, use `upsert`."
     )
 
 
@@ -260,7 +260,7 @@ def _duplicate(connection: sqlite3.Connection, keys: Sequence[Key], first: int) 
     for key in keys:
         if connection.execute("SELECT 1 FROM item WHERE key = ? AND id < ?", (key, first)).fetchone():
             return stored_already(key)
-    return DuplicateKey("A key is stored already; nothing was stored.")
+    return DuplicateKey("A key is stored already; nothing was stored. To replace what is stored, use `upsert`.")
 
 
 def _unsealed_text(number: int, text: str | None, seal: int) -> str | None:
