@@ -90,7 +90,10 @@ class HashEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn from examples, from the start; neighbours share a label or, without y, are the closest 5 %."""
+        """Learn from examples, from the start.
+
+        Neighbours share a label. Without y they are the closest rows: 2 % for MomentHash, 5 % for other learners.
+        """
         vectors = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
         check_consistent_length(vectors, y)
         random = check_random_state(self.random_state)

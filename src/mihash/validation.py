@@ -168,6 +168,11 @@ def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDAr
         raise InvalidInput(f"`{name}` must have one label for each of the {n_rows} rows; got {len(raw)}.")
     if names and raw.ndim == 1 and len(raw) and all(isinstance(each, str) for each in raw.tolist()):
         return np.unique(raw.astype(str), return_inverse=True)[1].astype(np.int64)
+    if raw.dtype.kind == "u" and not _fits_int64(raw):
+        raise InvalidInput(
+            f"`{name}` must be integers below 2**63; got {int(raw.max())}. "
+            "Number them: np.unique(y, return_inverse=True)[1]."
+        )
     if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")

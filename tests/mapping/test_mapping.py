@@ -53,6 +53,11 @@ def test_distance():
     assert a.distance(LinearMapping(np.zeros((2, 3)))) == np.inf
 
 
+def test_distance_of_large_weights_is_finite():
+    a = LinearMapping(np.zeros((2, 2)))
+    assert a.distance(LinearMapping(np.full((2, 2), 1e25))) == pytest.approx(2e25)
+
+
 def test_round_trip():
     mapping = LinearMapping(rng.standard_normal((4, 9)), rng.standard_normal(9))
     assert mapping_from_state(mapping.state()) == mapping

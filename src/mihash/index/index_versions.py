@@ -6,7 +6,7 @@ from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..loop.decisions import Check
 from ..loop.distances import Distances
-from ..loop.hindsight import Hindsight, in_hindsight
+from ..loop.hindsight import Hindsight, in_hindsight, prices_in_force
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
 from ..store.sqlite.versions import Version, propose_newest
@@ -77,7 +77,8 @@ class IndexVersions(IndexState):
         Parameters
         ----------
         price
-            What a rehash costs, in perfectly answered queries; by default that of the trigger, or 20.
+            What a rehash costs, in perfectly answered queries; by default what it cost at each check, by the
+            trigger or `set_price`, or 20.
 
         Examples
         --------
@@ -89,14 +90,14 @@ class IndexVersions(IndexState):
         ...     keys = index.add(data.X, data.y)
         ...     found = index.hindsight()
         >>> found.checks, found.best_cost <= found.cost, found.sentence
-        (16, True, 'the trigger cost ... % more than the best schedule.')
+        (17, True, 'the trigger cost ... % more than the best schedule.')
         >>> folder.cleanup()
         """
         self._write_decisions()
         rule, checks = self._options.trigger, self._history.checks()
         if price is None:
-            price = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
-            price = next((each.current for each in reversed(checks) if each.kind == "price"), price)
+            usual = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
+            return in_hindsight(checks, prices_in_force(checks, usual))
         return in_hindsight(checks, validation.number("price", price, minimum=0))
 
     def distances(self, version: int | None = None) -> Distances:

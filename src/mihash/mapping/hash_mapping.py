@@ -131,8 +131,12 @@ class HashMapping(ABC):
             return float("inf")
         if any(mine[name].shape != others[name].shape for name in mine):
             return float("inf")
-        differences = ((mine[name] - others[name]).ravel() for name in mine)
-        return float(np.sqrt(sum(float(np.dot(part, part)) for part in differences)))
+        differences = [(mine[name] - others[name]).ravel() for name in mine]
+        with np.errstate(over="ignore"):
+            square = sum(float(np.dot(part, part)) for part in differences)
+        if not np.isfinite(square):  # weights of tiny features are large: float32 does not hold their squares
+            return float(np.linalg.norm([np.linalg.norm(part.astype(np.float64)) for part in differences]))
+        return float(np.sqrt(square))
 
     def state(self) -> State:
         """Return the mapping as plain values, for `mapping_from_state`."""

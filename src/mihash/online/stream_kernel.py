@@ -17,10 +17,15 @@ Block = tuple[Matrix, NDArray[Any] | None]
 
 _WIDTH = 0.5  # of the mean distance between anchors
 _NARROWEST = 1e-15
+_FAR = 10.0  # times the usual distance from the centre: a row farther away is no anchor
 
 
 class StreamKernel:
     """The kernel map whose anchors are the first ``n_anchors`` examples; no method changes it.
+
+    The width is half the mean distance between anchors, where a distance counts for at most twice the median. An
+    example that is more than 10 times as far from the median of the examples as usual is no anchor: the next one
+    takes its place.
 
     Parameters
     ----------
@@ -53,10 +58,10 @@ class StreamKernel:
         found._waiting = (*self._waiting, (X.copy(), y))
         rows = np.concatenate([block[0] for block in found._waiting])
         if len(rows) >= self.n_anchors:
-            anchors = rows[: self.n_anchors]
-            distances = np.sqrt(squared_distances(anchors, anchors))
-            mean = float(distances.sum(dtype=np.float64)) / max(1, len(anchors) * (len(anchors) - 1))
-            found._kernel = GaussianKernel(anchors, max(_WIDTH * mean, _NARROWEST))
+            ordinary = rows[_is_ordinary(rows)]
+            if len(ordinary) >= self.n_anchors:
+                anchors = ordinary[: self.n_anchors]
+                found._kernel = GaussianKernel(anchors, _width(anchors))
         return found
 
     def blocks(self, size: int) -> list[Block]:
@@ -100,3 +105,23 @@ class StreamKernel:
         if state["anchors"] is not None:
             found._kernel = GaussianKernel(state["anchors"], state["width"])
         return found
+
+
+def _is_ordinary(rows: Matrix) -> NDArray[np.bool_]:
+    """Tell which rows are at most 10 times as far from their median as usual: always half of them or more."""
+    centred = rows - np.median(rows, axis=0).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", centred, centred, dtype=np.float64))
+    usual = float(np.median(lengths))
+    ordinary: NDArray[np.bool_] = (lengths <= _FAR * usual) | (usual == 0)
+    return ordinary
+
+
+def _width(anchors: Matrix) -> float:
+    """Return half the mean distance between anchors, of which none counts for more than twice their median."""
+    n = len(anchors)
+    distances = np.sqrt(squared_distances(anchors, anchors))
+    longest = 2 * float(np.median(distances[np.triu_indices(n, 1)])) if n > 1 else 0.0
+    if longest > 0:  # not if most anchors are equal
+        distances = np.minimum(distances, longest)
+    mean = float(distances.sum(dtype=np.float64)) / max(1, n * (n - 1))
+    return max(_WIDTH * mean, _NARROWEST)
