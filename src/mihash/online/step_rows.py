@@ -65,16 +65,15 @@ def from_past(
 def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block.
 
-    If distances tie, so that more than twice as many are as near as that, those that tie are not counted; equal
-    rows are.
+    If distances tie, so that more than twice as many are as near as that, those that tie are not counted, but
+    for equal rows where most anchors have many.
 
     Examples
     --------
     >>> Z = np.eye(150, dtype=np.float32)  # all others are as far
     >>> Z[100:] = Z[0]
-    >>> near = nearest_share(Z, n_anchors=2, n_block=2)
-    >>> near.sum(axis=1).tolist(), near[1, 1]
-    ([51, 1], np.uint8(1))
+    >>> [nearest_share(Z, n_anchors, n_block=2).sum(axis=1).tolist() for n_anchors in (1, 2)]
+    [[51], [0, 1]]
     """
     squares = np.einsum("ij,ij->i", Z, Z)
     distances = squares[None] - 2 * (Z[:n_anchors] @ Z.T)
@@ -83,6 +82,8 @@ def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     near = np.asarray(distances <= bound[:, None])
     rounding = _TIE * (squares[:n_anchors] + squares.mean())
     tied = (distances[:, n_block:] <= (bound + rounding)[:, None]).sum(axis=1) > 2 * n_near
-    tied &= squares[:n_anchors] + bound > rounding  # equal rows are neighbours, however many they are
+    equal = tied & (squares[:n_anchors] + bound <= rounding)
+    if 2 * equal.sum() > n_anchors:  # few rows that repeat, not a row of zeros that is common
+        tied &= ~equal
     near[tied] = distances[tied] < (bound - rounding)[tied, None]
     return near.view(np.uint8)
