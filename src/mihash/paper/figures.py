@@ -15,22 +15,18 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
-    EngFormatter,
-    LogLocator,
     MaxNLocator,
-    NullFormatter,
     PercentFormatter,
-    StrMethodFormatter,
 )
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, StoreError
 from ..state import replace_file
+from .axes_and_legends import legend, log_axis, mark, stream_axis
 from .definition import Definition
 from .drawing import new_figure
 from .jobs import Job
@@ -56,7 +52,7 @@ _FIXED, _NEAR, _FAR = "#8c8c8c", "#2a9d8f", "#d1495b"
 _SQUARE: dict[str, Any] = {"marker": "s", "color": _FIXED}
 _WIDTH = 10.0  # inches; a README shows it at about 900 pixels, so 8 points are still 10 pixels
 _TITLE_CHARACTERS, _NAME_CHARACTERS = 110, 30
-_LEGEND_CHARACTERS, _MARK_CHARACTERS, _WIDE_COLUMNS = 120, 7, 5
+_WIDE_COLUMNS = 5
 _STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9.5,
@@ -205,32 +201,8 @@ def _line(axes: Axes, results: Sequence[Result], color: str, width: float) -> No
     axes.fill_between(x, y.min(axis=0), y.max(axis=0), color=color, alpha=0.15, lw=0)
 
 
-def _stream_axis(axes: Axes) -> None:
-    axes.set_xlabel("examples of the stream")
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-
-
-def _log_axis(axis: Axis, form: str) -> None:
-    """Put plain numbers at 1, 2, 5, 10 and so on of an axis that is scaled by its logarithm."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(StrMethodFormatter(form))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _mark(label: str, **options: Any) -> Line2D:
-    given: dict[str, Any] = {"color": "#333333", "lw": 1.8} | options
-    return Line2D([], [], label=label, **given)
-
-
-def _legend(figure: Figure, marks: Sequence[Line2D]) -> None:
-    fit = sum(len(str(mark.get_label())) + _MARK_CHARACTERS for mark in marks) <= _LEGEND_CHARACTERS
-    columns = len(marks) if fit else -(-len(marks) // 2)
-    figure.legend(handles=list(marks), loc="outside lower center", ncols=columns)
-
-
 def _method_marks(rows: Sequence[Row]) -> list[Line2D]:
-    return [_mark(row.name, color=row.color) for row in rows]
+    return [mark(row.name, color=row.color) for row in rows]
 
 
 def _save(figure: Figure, stem: Path) -> tuple[Path, ...]:
@@ -276,16 +248,16 @@ def _draw_triggers(definition: Definition, trials: Trials) -> Figure:
         axes.plot(first["updated_at"], heights, "o", color=column.color, ms=4, mfc="white", mew=1)
         ratio = _mean(fixed, "updates") / _mean(triggered, "updates")
         axes.set_title(f"{column.name}\n{ratio:.1f}{_TIMES} fewer", fontsize=size)
-        _stream_axis(axes)
+        stream_axis(axes)
         axes.xaxis.label.set_fontsize(size)
         if i < len(rows) - 1:
             axes.set_xlabel("")
         if j == 0:
             axes.set_ylabel(f"{_place(name, first)}\n{_precision(first)}", fontsize=8)
     rule = f"trigger, {_THETA} = {definition.thetas[0]:g}"
-    circle = _mark("table update (first trial)", lw=0, marker="o", mfc="white", ms=4)
-    saved = _mark(f"N{_TIMES} fewer: table updates, fixed rate / trigger", lw=0)
-    _legend(figure, [_mark("fixed rate", color=_FIXED, lw=1.2), _mark(rule), circle, saved])
+    circle = mark("table update (first trial)", lw=0, marker="o", mfc="white", ms=4)
+    saved = mark(f"N{_TIMES} fewer: table updates, fixed rate / trigger", lw=0)
+    legend(figure, [mark("fixed rate", color=_FIXED, lw=1.2), mark(rule), circle, saved])
     return figure
 
 
@@ -299,8 +271,8 @@ def _draw_methods(definition: Definition, trials: Trials) -> Figure:
                 _line(axes, found, row.color, 2.6 if row.method == "mihash" else 1.5)
                 axes.set_title(_place(name, found[0]))
                 axes.set_ylabel(_precision(found[0]))
-        _stream_axis(axes)
-    _legend(figure, _method_marks(rows))
+        stream_axis(axes)
+    legend(figure, _method_marks(rows))
     return figure
 
 
@@ -320,7 +292,7 @@ def _draw_learners(definition: Definition, results: Path, scale: str) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(bits, [str(n_bits) for n_bits in bits])
         axes.set_xlabel("bits")
-    _legend(figure, _method_marks(_rows(definition, trials)))
+    legend(figure, _method_marks(_rows(definition, trials)))
     return figure
 
 
@@ -347,15 +319,15 @@ def _draw_thetas(definition: Definition, results: Path, scale: str) -> Figure:
     for axes, known in named:  # now that the panels share their limits
         axes.set_xscale("log")
         axes.margins(0.1, 0.2)
-        _log_axis(axes.xaxis, "{x:g}")
+        log_axis(axes.xaxis, "{x:g}")
         _name_thetas(axes, known)
     for axes in grid.flat[max(0, len(found) - 2) : len(found)]:  # the lowest of each column
         axes.set_xlabel("table updates")
         axes.tick_params(labelbottom=True)
     for axes in grid.flat[len(found) :]:
         axes.axis("off")
-    each_theta = _mark(f"a {_THETA}, as written", marker="o", ms=5, lw=1.2)
-    _legend(figure, [each_theta, _mark(f"{_THETA} = 0", **ring), _mark("fixed rate", **ring | _SQUARE)])
+    each_theta = mark(f"a {_THETA}, as written", marker="o", ms=5, lw=1.2)
+    legend(figure, [each_theta, mark(f"{_THETA} = 0", **ring), mark("fixed rate", **ring | _SQUARE)])
     return figure
 
 
@@ -403,13 +375,13 @@ def _draw_reservoirs(definition: Definition, results: Path, scale: str) -> Figur
                 grid[i, 0].set_ylabel(f"{_place(name, first)}\nAUC: mean {_precision(first)} over the stream")
         grid[i, 1].set_ylabel("table updates")
         grid[i, 1].set_yscale("log")
-        _log_axis(grid[i, 1].yaxis, "{x:g}")
+        log_axis(grid[i, 1].yaxis, "{x:g}")
     for axes in grid.flat:
         axes.set_xscale("log")
-        _log_axis(axes.xaxis, "{x:.0%}")
+        log_axis(axes.xaxis, "{x:.0%}")
         axes.set_xlabel("size of the reservoir, share of the stream")
-    rules = [_mark("trigger", marker="o", ms=5), _mark("fixed rate", ls="--", lw=1)]
-    _legend(figure, [*_method_marks(rows), *rules])
+    rules = [mark("trigger", marker="o", ms=5), mark("fixed rate", ls="--", lw=1)]
+    legend(figure, [*_method_marks(rows), *rules])
     return figure
 
 
@@ -447,11 +419,11 @@ def _draw_distributions(definition: Definition, results: Path, scale: str) -> Fi
     for axes in grid[-1]:
         axes.set_xlabel("Hamming distance to the query, bits")
     patches: dict[str, Any] = {"lw": 7, "alpha": 0.5}
-    _legend(
+    legend(
         figure,
         [
-            _mark("neighbours, p\N{SUPERSCRIPT PLUS SIGN}", color=_NEAR, **patches),
-            _mark("others, p\N{SUPERSCRIPT MINUS}", color=_FAR, **patches),
+            mark("neighbours, p\N{SUPERSCRIPT PLUS SIGN}", color=_NEAR, **patches),
+            mark("others, p\N{SUPERSCRIPT MINUS}", color=_FAR, **patches),
         ],
     )
     return figure

@@ -13,9 +13,10 @@ from ..index.online_index import OnlineIndex
 from .index_service import Service, service_of
 from .openapi import body_of, route_responses
 from .problems import invalid
+from .record_schemas import record_schema
 from .request_bodies import vectors_of
 from .responses import respond
-from .schemas import CutOverBody, MigrationBody, MigrationItemsBody, record_schema
+from .schemas import CutOverBody, MigrationBody, MigrationItemsBody
 
 router = APIRouter(tags=["migration"])
 

@@ -1,21 +1,17 @@
 """The JSON of requests and responses, as in /openapi.json. An unknown field of a request is an error."""
 
-import inspect
-import re
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Annotated, Any, Literal, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
 from ..loop.hindsight import Hindsight as HindsightRecord
-from ..records import Record
 from ..store.question import Question
 from ..store.sqlite.versions import Version as VersionRecord
 from .messages import validation_message
 from .problems import invalid
+from .record_schemas import record_schema
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 MAX_LISTED, MAX_GOT = 10_000, 1000
@@ -44,23 +40,6 @@ _VECTORS_OR_KEY: dict[str, Any] = {
         {"required": ["key"], "properties": {"key": {"type": ["integer", "string"]}, "vectors": {"type": "null"}}},
     ]
 }
-
-
-def record_schema(
-    record: type[Record], name: str | None = None, without: Sequence[str] = (), **more: Any
-) -> type[BaseModel]:
-    """Return the schema of a record, with the types and descriptions of its fields, and further fields."""
-    first, _, rest = inspect.cleandoc(record.__doc__ or "").partition("\n")
-    described: dict[str, str] = {}
-    for names, text in re.findall(r"^(\w[\w, ]*)\n((?:    .*\n?)+)", rest, re.MULTILINE):
-        described |= dict.fromkeys(names.split(", "), " ".join(text.split()))
-    hints = get_type_hints(record)
-    found: dict[str, Any] = {
-        each.name: (hints[each.name], Field(description=described.get(each.name)))
-        for each in fields(record)
-        if each.name not in without
-    }
-    return create_model(name or record.__name__, __doc__=first, **found | more)
 
 
 class _Request(BaseModel):
