@@ -52,7 +52,7 @@ def test_pack_refuses(wrong):
 
 
 def test_hamming_refuses_other_widths():
-    with pytest.raises(InvalidInput, match="one length"):
+    with pytest.raises(InvalidInput, match="same length"):
         mihash.hamming(np.zeros((1, 1), np.uint8), np.zeros((1, 2), np.uint8))
 
 

@@ -63,7 +63,7 @@ def test_an_upsert_of_new_keys_is_an_add(tmp_path):
         (lambda index: index.upsert(X[:2], ["a"]), InvalidInput, "2 keys"),
         (lambda index: index.upsert(X[:2], None), InvalidInput, "`keys`|A key must be"),
         (lambda index: index.upsert(X[:2, :3], ["a", "b"]), InvalidInput, "5 features"),
-        (lambda index: index.upsert(X[:2], ["a", "b"], y=[1, 2]), InvalidInput, "had no labels"),
+        (lambda index: index.upsert(X[:2], ["a", "b"], y=[1, 2]), InvalidInput, "began without labels"),
         (lambda index: index.update("k1"), InvalidInput, "needs `X`, `metadata` or both"),
         (lambda index: index.update("k1", y=[1]), InvalidInput, "`y` only with `X`"),
         (lambda index: index.update(["k1", "no"], metadata=[{}, {}]), UnknownName, "'no' is not stored"),

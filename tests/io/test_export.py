@@ -471,7 +471,7 @@ def test_what_a_source_does_not_hold():
             export.to_arrow(source, metadata=True)
     with pytest.raises(InvalidInput, match="`source` must be an OnlineIndex"):
         export.to_arrow(X)
-    with pytest.raises(InvalidInput, match="one for each row"):
+    with pytest.raises(InvalidInput, match="`keys` must be 1 key"):
         export.to_arrow(export.codes_of(bare)._replace(keys=np.arange(2)))
     with pytest.raises(InvalidInput, match="ones beyond its 1 bits"):
         export.to_arrow(export.codes_of(bare)._replace(n_bits=1))
