@@ -30,4 +30,5 @@ def pytest_xdist_make_scheduler(config, log):
             folder = file.rpartition("/")[0]
             return folder if folder.endswith("cluster") else file
 
+    config.option.loadscopereorder = False  # files of few tests may take long: last, they would run alone
     return ByFile(config, log)
