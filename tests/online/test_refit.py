@@ -81,6 +81,7 @@ def test_in_an_index_it_finds_what_is_alike(tmp_path):
     options = {"method": "sdh", "every": 200, "options": {"n_anchors": 50}}
     with mihash.OnlineIndex.create(tmp_path / "index", learner=Refit(16, **options), reservoir_size=200) as index:
         index.add(X[:600], Y[:600], keys=range(600))
+        index.wait()
         assert index.stats()["updates"] > 1
         keys = index.search(X[600:], k=5).keys
         assert (Y[np.asarray(keys, dtype=int)] == Y[600:, None]).mean() > 0.5
