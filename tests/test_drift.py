@@ -4,7 +4,7 @@ import pytest
 import mihash
 import oracles_drift
 from mihash import state
-from mihash.drift import Evidence, anchor_rows, information_evidence, projection_evidence
+from mihash.drift_evidence import Evidence, anchor_rows, information_evidence, projection_evidence
 from mihash.errors import InvalidInput
 from mihash.information import arriving_information, own_information
 from mihash.mapping import LinearMapping

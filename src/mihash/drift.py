@@ -11,125 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan, sqrt
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import validation
 from .comparison import Encoder, codes_of
+from .drift_evidence import Evidence, anchor_rows, information_evidence, projection_evidence
 from .errors import InvalidInput
 from .information import arriving_information, own_information
-from .kernels import one_thread
 from .mapping import HashMapping
 from .state import State
 
-Floats = NDArray[np.float64]
 ClassNames = Callable[[], Sequence[str]]
 """Returns the names of classes by their numbers; nothing where classes are numbers."""
 
-ANCHORS = 200  # examples of the sample whose own information is measured
 _WEIGHT = 0.05  # of a block in the moving average of the score
 _FAST = 0.3  # the same while it is quiet at the start, and without labels after an alarm
 _WORST = 3.0  # a score counts at most so much below that average
-_TINY = 1e-12
-_CUT = 2.5  # scales from the median at which projections are cut off
-_FEW = 500  # rows of the sample that tell quantiles and correlations
-_MOST_FEATURES = 128  # of which correlations are computed
-_STEADY = 0.5  # a score that varies by chance by no more than this is taken as it is
-_NAMED = 3  # classes or bits that an alarm names
-_FALL = 0.1  # of the largest fall: what a class must miss to be named
 _NAME_LENGTH = 40
-
-
-class Spread(NamedTuple):
-    """Where projections lie, bit by bit: of u = (p - centre) / scale, cut off at 2.5, and of (u - mean of u)^2.
-
-    Attributes
-    ----------
-    n
-        Of how many examples.
-    centres, scales
-        The median (b,), and half the distance between the 16 % and the 84 % quantile (b,).
-    means, variances
-        Of the features (2 b,).
-    by_chance
-        The standard deviation that chance gives the mean of squared t values: more where bits are correlated.
-    """
-
-    n: int
-    centres: Floats
-    scales: Floats
-    means: Floats
-    variances: Floats
-    by_chance: float
-
-    @classmethod
-    def of(cls, projections: NDArray[np.floating[Any]]) -> Self:
-        """Return where projections (n, b) lie.
-
-        Examples
-        --------
-        >>> P = np.random.default_rng(0).standard_normal((1000, 8))
-        >>> P[0] = 1e6  # one outlier
-        >>> spread = Spread.of(P)
-        >>> float(np.abs(spread.centres).max()) < 0.2, spread.scales.round().tolist()
-        (True, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-        """
-        few = np.sort(projections[:_FEW].astype(np.float64), axis=0)
-        low, centres, high = (few[min(len(few) - 1, int(share * len(few)))] for share in (0.16, 0.5, 0.84))
-        deviations = np.abs(few - centres).mean(axis=0)
-        scales = np.where(high - low > 1e-9 * deviations, (high - low) / 2, 1.25 * deviations)  # a rare value
-        scales = np.where(scales > 0, scales, 1.0)
-        cut = _cut(projections, centres, scales)
-        features = np.concatenate([cut, (cut - cut.mean(axis=0)) ** 2], axis=1)
-        means, variances = features.mean(axis=0), features.var(axis=0)
-        return cls(len(features), centres, scales, means, variances, 2 * _chance(features, means, variances))
-
-    def features(self, projections: NDArray[np.floating[Any]]) -> Floats:
-        """Return the features of other projections."""
-        cut = _cut(projections, self.centres, self.scales)
-        return np.concatenate([cut, (cut - self.means[: cut.shape[1]]) ** 2], axis=1)
-
-
-def _cut(projections: NDArray[np.floating[Any]], centres: Floats, scales: Floats) -> Floats:
-    return np.clip((projections - centres) / scales, -_CUT, _CUT)
-
-
-def _chance(features: Floats, means: Floats, variances: Floats) -> float:
-    """Return the standard deviation of the mean over features (n, k) of a squared t, sqrt(2 tr(C^2)) / k.
-
-    C is the correlation of the features; what chance adds to tr(C^2) is taken off. Some rows and features do.
-    """
-    few = slice(None, None, max(1, features.shape[1] // _MOST_FEATURES))
-    rows = (features[:_FEW, few] - means[few]) / np.sqrt(variances[few] + _TINY)
-    n, k = rows.shape
-    with one_thread():
-        correlation = rows.T @ rows / n
-    return float(np.sqrt(2 * max(np.square(correlation).sum() - k * k / n, k)) / k)
-
-
-class Evidence(NamedTuple):
-    """What a block says about the stream, compared with the sample.
-
-    Attributes
-    ----------
-    score
-        How unlike the sample the block is, in standard errors: negative where it is worse, about 0 at rest.
-    arrivals, sample
-        The mean information of the block's examples with the sample, and of the sample's own, in bits; NaN
-        without labels.
-    moved
-        The classes, or without labels the bits, that differ most; of classes, those that lose information.
-    text
-        The same in words.
-    """
-
-    score: float
-    arrivals: float
-    sample: float
-    moved: tuple[int, ...]
-    text: str
 
 
 @dataclass(frozen=True)
@@ -166,8 +67,10 @@ class DriftWatch:
 
     For each block, before the learner sees it, z measures how the block differs from the sample under one mapping.
     With labels z = (mean I(D; C) of the block's examples with the sample - mean of the sample's own) / its
-    standard error. Without labels -z is the mean over the bits of the squared t of the block's mean and of its log
-    variance, less 2, which is what chance gives. A one-sided CUSUM sums how far z falls below its usual value::
+    standard error. Without labels -z is the mean over the bits of the squared t of the block's mean and of its
+    variance, less 2, which is what chance gives; projections are cut off 2.5 scales from their median, and -z is
+    divided if few or correlated bits make it vary more. A one-sided CUSUM sums how far z falls below its usual
+    value::
 
         S <- max(0, S - (z - usual) - slack),    an alarm where S > threshold.
 
@@ -342,76 +245,6 @@ class DriftWatch:
         """Continue with what `state` returned."""
         self.seen, self._sum, self._usual = state["seen"], state["sum"], state["usual"]
         self._waited = state["waited"]
-
-
-def anchor_rows(n_sample: int, seen: int) -> NDArray[np.int64]:
-    """Return which examples of a sample are measured at an example count: at most 200, others each time."""
-    return (np.arange(min(ANCHORS, n_sample), dtype=np.int64) + seen) % n_sample
-
-
-def information_evidence(arriving: Floats, own: Floats, y: NDArray[Any], sample_y: NDArray[Any]) -> Evidence:
-    """Compare the information (n,) of new examples, with labels ``y``, with that of the sample's own (m,).
-
-    Examples
-    --------
-    >>> y = np.array([0, 0, 1, 1])
-    >>> found = information_evidence(np.array([0.1, 0.3, 0.6, 0.6]), np.array([0.5, 0.6, 0.7, 0.6]), y, y)
-    >>> round(found.score, 2), found.moved, found.text
-    (-1.79, (0,), 'the codes give 0.400 bits about new examples, and 0.600 about the sample')
-    """
-    arrivals, sample = float(arriving.mean()), float(own.mean())
-    error = sqrt(float(arriving.var()) / len(arriving) + float(own.var()) / len(own) + _TINY)
-    missing = sample - arriving  # of each new example
-    if y.ndim == 1:
-        classes, place = np.unique(y, return_inverse=True)
-        falls = np.bincount(place, weights=missing)
-        n_new = int((~np.isin(y, sample_y)).sum())
-    else:
-        classes, falls = np.arange(y.shape[1]), missing @ y
-        n_new = int(((y != 0) & ~(sample_y != 0).any(axis=0)).any(axis=1).sum())
-    order = np.argsort(-falls, kind="stable")[:_NAMED]
-    moved = tuple(int(classes[i]) for i in order if falls[i] > max(0.0, _FALL * falls[order[0]]))
-    text = f"the codes give {arrivals:.3f} bits about new examples, and {sample:.3f} about the sample"
-    if n_new:
-        text += f"; {n_new} of {len(y)} have a class that the sample lacks"
-    return Evidence((arrivals - sample) / error, arrivals, sample, moved, text)
-
-
-def projection_evidence(
-    projections: NDArray[np.floating[Any]], sample: NDArray[np.floating[Any]] | Spread, binary: bool = False
-) -> Evidence:
-    """Compare projections (n, b) of new examples with those of the sample (m, b), bit by bit.
-
-    The sample may be given by where its projections lie. Of binary values, only the means are compared, with the
-    variance that the rate in both gives: the variance follows from the mean. If few or correlated bits make the
-    score vary more by chance than half a standard error, it is divided by how much more.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> new, old = rng.standard_normal((100, 8)), rng.standard_normal((1000, 8))
-    >>> new[:, 5] += 2
-    >>> found = projection_evidence(new, old)
-    >>> found.score < -20, found.moved[0]
-    (True, 5)
-    """
-    if binary and not isinstance(sample, Spread):
-        n, m = len(projections), len(sample)
-        rates = (projections.sum(axis=0) + sample.sum(axis=0) + 1.0) / (n + m + 2)
-        variances, means = rates * (1 - rates), sample.mean(axis=0)
-        moved = (projections.mean(axis=0) - means) ** 2 / (variances * (1 / n + 1 / m))
-        expected, by_chance = 1.0, _chance(sample.astype(np.float64), means, variances)
-    else:
-        old = sample if isinstance(sample, Spread) else Spread.of(sample)
-        n, m = len(projections), old.n
-        t = (old.features(projections).mean(axis=0) - old.means) ** 2 / ((old.variances + _TINY) * (1 / n + 1 / m))
-        moved = t[: len(old.centres)] + t[len(old.centres) :]
-        expected, by_chance = 2.0, old.by_chance
-    total = float(moved.mean())
-    most = tuple(int(bit) for bit in np.argsort(-moved, kind="stable")[:_NAMED])
-    text = f"projections have moved {total / expected:.1f} times as much as by chance, most in bit {most[0]}"
-    score = (expected - total) / max(1.0, by_chance / _STEADY)
-    return Evidence(score, float("nan"), float("nan"), most, text)
 
 
 def _losing(classes: Sequence[int], names: Sequence[str]) -> str:

@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..drift import (
-    ClassNames,
-    DriftWatch,
-    Evidence,
-    Spread,
-    anchor_rows,
-    information_evidence,
-    projection_evidence,
-)
+from ..drift import ClassNames, DriftWatch
+from ..drift_evidence import Evidence, Spread, anchor_rows, information_evidence, projection_evidence
 from ..information import arriving_information, own_information
 from ..mapping import HashMapping, mapping_from_state
 from ..neighbors import nearest

@@ -65,8 +65,8 @@ def from_past(
 def nearest_share(Z: Matrix, n_anchors: int, n_block: int) -> NDArray[np.uint8]:
     """Return who is as near to each anchor as the nearest 2 % of the sample: the rows after the block.
 
-    If distances tie, so that more than twice as many are as near as that, those that tie are not counted, but
-    for equal rows where most anchors have many.
+    Rows at exactly that distance are not neighbours if they would make more than twice the share. Rows equal to an
+    anchor still are, if most anchors have that many equal rows: then the stream repeats a few rows.
 
     Examples
     --------
