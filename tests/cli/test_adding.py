@@ -213,7 +213,7 @@ def test_an_index_that_has_numbers_for_names_goes_on_with_them(mihash, tmp_path)
             where = slice(part.first, part.first + len(part.X))
             read = read.after(part._replace(y=numbers[where]))
             text = Remembered(read, deletions=0).details
-            source = Reading(name_of(file), read.position, lambda keys, text=text: text)  # noqa: ARG005 -- a checksum that ignores them
+            source = Reading(name_of(file), read.position, lambda keys, text=text: text)  # noqa: ARG005 -- whatever the keys are
             index.add(part.X, numbers[where], source=source)
     file.write_text("a,b,animal\n" + "".join(rows))
     run = mihash("add", path, file, "--label", "animal")
