@@ -178,7 +178,7 @@ def test_rare_corrections_go_as_far_as_frequent_ones_along_a_gradient_that_stays
     assert np.allclose(basis.precondition(gradient), np.linalg.solve(C + 0.5 * np.eye(6), gradient), atol=1e-5)
     ends = []
     for every in (1, 4):
-        planes = Planes.at(np.ones((2, 3), dtype=np.float32), 6)
+        planes = Planes.at(np.ones((2, 3), dtype=np.float32), np.zeros(3, dtype=np.float32), 6)
         for _ in range(200):
             before = planes
             planes = planes.moved(
@@ -186,6 +186,7 @@ def test_rare_corrections_go_as_far_as_frequent_ones_along_a_gradient_that_stays
                 np.ones(3, np.float32),
                 None,
                 gradient,
+                np.ones(3, np.float32),
                 rate=0,
                 correction=0.1,
                 every=every,
@@ -193,6 +194,7 @@ def test_rare_corrections_go_as_far_as_frequent_ones_along_a_gradient_that_stays
             )
         ends.append((planes.d - before.d) / every)
         assert np.array_equal(planes.m, np.ones((2, 3)))
+        assert not planes.c.any()
     assert np.allclose(ends[0], ends[1], rtol=1e-3)
 
 

@@ -34,7 +34,7 @@ class Basis(NamedTuple):
     Attributes
     ----------
     mean
-        The mean of the stream (d,).
+        What rows are centred at (d,): the mean of the class means, or without labels that of the stream.
     B
         The basis (d, k).
     inside

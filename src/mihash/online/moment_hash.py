@@ -2,9 +2,10 @@
 
 The paper's MIHash moves W by one example's information at a time, from random hyperplanes. MomentHash writes
 W = B M + D. B is a basis from the moments of the stream: with labels the ridge discriminant
-B = (C + (d/n) t I)^-1 A, without labels the leading principal directions. M places b hyperplanes in it, and
-D corrects what lies outside of it. Both follow the gradient of mutual information on the arriving block and a draw
-of the sample, preconditioned by the moments. Projections are kept at unit spread, so that nothing saturates.
+B = (C + (d/n) t I)^-1 A, without labels the leading principal directions. M places b hyperplanes in it,
+D corrects what lies outside of it, and with labels each hyperplane has an offset from the centre. They follow the
+gradient of mutual information on the arriving block and a draw of the sample, preconditioned by the moments.
+Projections are kept at unit spread, so that nothing saturates.
 """
 
 import copy
@@ -172,7 +173,7 @@ class MomentHash(OnlineLearner):
         self._made: tuple[Basis, Planes, HashMapping] | None = None  # what `current` returns until they move
 
     def current(self) -> HashMapping:
-        """Return the mapping learned so far: the average of the hyperplanes, about the mean.
+        """Return the mapping learned so far: the average of the hyperplanes, about the centre.
 
         Without labels they are made more orthogonal, except on a kernel map, which has no margins.
         """
@@ -182,7 +183,7 @@ class MomentHash(OnlineLearner):
             W = self._planes.mean_weights(self._basis)
             if not self._labelled and self._kernel is None and not self._planes.whitened:
                 W = turned_apart(W)
-            offset = -(self._basis.mean.astype(np.float64) @ W)
+            offset = self._planes.mean_c - self._basis.mean.astype(np.float64) @ W
             mapping = LinearMapping(W, offset) if self._kernel is None else self._kernel.mapping(W, offset)
             self._made = self._basis, self._planes, mapping
         return self._made[2]
@@ -309,7 +310,7 @@ class MomentHash(OnlineLearner):
             labels = None if y is None or others.y is None else np.concatenate([y, others.y])
             own = None if labels is None else labels[:n_anchors]
             near = rule.between(rows[:n_anchors], own, rows, labels).view(np.uint8)
-        found = information_step(Z @ planes.weights(basis), near, kind.slope, kind.smoothing)
+        found = information_step(Z @ planes.weights(basis) + planes.c, near, kind.slope, kind.smoothing)
         G = found.gradient
         inner = None
         if kind.rate:
@@ -322,6 +323,7 @@ class MomentHash(OnlineLearner):
             found.spread,
             inner,
             outer,
+            G.sum(axis=0),
             rate=kind.rate * float(np.sqrt(max(1.0, basis.B.shape[1] / 10))) / smaller,
             correction=kind.correction,
             every=_CORRECTION_STEPS if self._labelled else 1,
@@ -368,12 +370,13 @@ class MomentHash(OnlineLearner):
         if not len(values):
             return  # one class so far: nothing to tell apart
         inside = ((vectors / values) @ vectors.T).astype(np.float32)
-        self._basis = Basis(self._moments.mean.astype(np.float32), B, inside, *outside)
+        self._basis = Basis(self._moments.centre.astype(np.float32), B, inside, *outside)
         rng = np.random.default_rng([self.seed, 12, self._since])
         if self._planes is None:
             Q = rng.standard_normal((len(values), self.n_bits))
             M = (vectors / np.sqrt(values)) @ (Q / np.linalg.norm(Q, axis=0))
-            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean))
+            c = rng.standard_normal(self.n_bits) / len(values)  # few directions: bits differ by where they cut
+            self._planes = Planes.at(M.astype(np.float32), c.astype(np.float32), len(self._moments.mean))
         elif len(self._planes.m) < len(E):
             n = len(E) - len(self._planes.m)
             sizes = np.sqrt(np.maximum(np.diag(E)[-n:], _TINY) * len(E))
@@ -395,7 +398,8 @@ class MomentHash(OnlineLearner):
             near = nearest_share(centred, _COMPARED, _COMPARED) if enough else None
             M, whitened = principal_hyperplanes(components, values, self.n_bits, self.seed, near)
             M /= np.sqrt((values[:, None] * M**2).sum(axis=0)) + _TINY
-            self._planes = Planes.at(M.astype(np.float32), len(self._moments.mean), whitened)
+            c = np.zeros(self.n_bits, dtype=np.float32)
+            self._planes = Planes.at(M.astype(np.float32), c, len(self._moments.mean), whitened)
         else:
             self._planes = self._planes.in_basis(before, self._basis)
 
@@ -427,7 +431,7 @@ class MomentHash(OnlineLearner):
             self._moments.restore(learned["moments"])
         self._columns = {label: column for column, label in enumerate(learned["classes"].tolist())}
         self._basis = None if learned["basis"] is None else Basis(**learned["basis"])
-        self._planes = None if learned["planes"] is None else Planes(**learned["planes"])
+        self._planes = None if learned["planes"] is None else Planes.restored(learned["planes"])
         self._since, self._blocks, self._due = learned["since"], learned["blocks"], learned["due"]
         self._counts_then, self._refreshes = learned["counts_then"], learned["refreshes"]
         if "kept" in learned:  # not in earlier states

@@ -15,7 +15,9 @@ from .leading_covariance import LeadingCovariance, leading_rows
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float64]
 
-_FAR = 10.0  # times the usual distance from the centre: a row farther away is shortened
+_FAR = 10.0  # times the usual distance from the origin of the sums: a row farther away is shortened
+_FEW = 20  # rows: the mean of a class with so many weighs half of what it would with very many
+_TINY = 1e-12
 _AT_ONCE = 500  # rows whose squares are added in one product, which is faster than a product for each block
 
 
@@ -75,6 +77,27 @@ class Moments:
         assert self._centre is not None
         mean: Vector = self._centre + self._sum / self.n
         return mean
+
+    @property
+    def centre(self) -> Vector:
+        """The mean of the class means (d,), where a class of n rows weighs n / (n + 20); without classes, `mean`.
+
+        About it a hyperplane separates classes also where most rows are of one class.
+
+        Examples
+        --------
+        >>> y = np.repeat([0, 1], [380, 20])
+        >>> moments = Moments(1, memory=None).after(9 * y[:, None].astype(np.float32), indicators(y, 2))
+        >>> moments.mean.round(2).tolist(), moments.centre.round(2).tolist()
+        ([0.45], [3.1])
+        """
+        weights = self.counts / (self.counts + _FEW)
+        if not weights.sum() > 0:
+            return self.mean
+        assert self._centre is not None
+        means = self._by_class / np.maximum(self.counts, _TINY)
+        centre: Vector = self._centre + means @ (weights / weights.sum())
+        return centre
 
     def after(self, X: Matrix, Y: Matrix | None = None) -> Self:
         """Return the moments after a block of rows, with the classes of each where there are any."""

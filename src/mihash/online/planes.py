@@ -1,10 +1,11 @@
-"""The hyperplanes of `MomentHash` relative to a basis: W = B M + D, and how a gradient moves M and D."""
+"""The hyperplanes of `MomentHash` in a basis: W = B M + D with offsets c, and how a gradient moves them."""
 
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..state import State
 from .moment_basis import Basis
 
 Matrix = NDArray[np.float32]
@@ -16,17 +17,19 @@ _LEAST = 1e-4  # of the largest eigenvalue of the products: what is smaller is r
 
 
 class Planes(NamedTuple):
-    """M inside a basis and D outside of it, their momenta, and their averages over k steps.
+    """M inside a basis, D outside of it and the offsets c, their momenta, and their averages over k steps.
 
     Attributes
     ----------
     m, d
         M (k, b) and D (d, b): hyperplanes whose projections have unit spread.
-    momentum_m, momentum_d
-        The momenta of both.
+    c
+        The offset of each (b,): a projection of a centred row z is z W + c.
+    momentum_m, momentum_d, momentum_c
+        The momenta of the three.
     pull
         The gradient of D (d, b), summed over the steps since D moved last.
-    mean_m, mean_d
+    mean_m, mean_d, mean_c
         The averages, which become the mapping.
     k
         How many steps the averages are over.
@@ -36,19 +39,28 @@ class Planes(NamedTuple):
 
     m: Matrix
     d: Matrix
+    c: Matrix
     momentum_m: Matrix
     momentum_d: Matrix
+    momentum_c: Matrix
     pull: Matrix
     mean_m: Matrix
     mean_d: Matrix
+    mean_c: Matrix
     k: int
     whitened: bool = False
 
     @classmethod
-    def at(cls, m: Matrix, n_features: int, whitened: bool = False) -> Self:
+    def at(cls, m: Matrix, c: Matrix, n_features: int, whitened: bool = False) -> Self:
         """Return hyperplanes inside a basis that have not moved yet."""
         d = np.zeros((n_features, m.shape[1]), dtype=np.float32)
-        return cls(m, d, np.zeros_like(m), d, d, m, d, 0, whitened)
+        return cls(m, d, c, np.zeros_like(m), d, np.zeros_like(c), d, m, d, c, 0, whitened)
+
+    @classmethod
+    def restored(cls, state: State) -> Self:
+        """Return the hyperplanes of a state; earlier states have no offsets, and those began at 0."""
+        c = np.zeros(state["m"].shape[1], dtype=np.float32)
+        return cls(**{"c": c, "momentum_c": c, "mean_c": c, **state})
 
     def weights(self, basis: Basis) -> Matrix:
         """Return W = B M + D (d, b)."""
@@ -88,13 +100,14 @@ class Planes(NamedTuple):
         spread: Matrix,
         inner: Matrix | None,
         outer: Matrix,
+        level: Matrix,
         *,
         rate: float,
         correction: float,
         every: int,
         least_weight: float,
     ) -> Self:
-        """Return the hyperplanes after a step along the gradients of M and D, with projections of unit spread.
+        """Return the hyperplanes after a step along the gradients of M, D and c, with projections of unit spread.
 
         Parameters
         ----------
@@ -102,20 +115,22 @@ class Planes(NamedTuple):
             What they are relative to.
         spread
             The spread of each projection (b,) before the step.
-        inner, outer
-            B' times the gradient (k, b), None to leave M; and the gradient of D (d, b).
+        inner, outer, level
+            B' times the gradient (k, b), None to leave M and c; the gradient of D (d, b); and that of c (b,).
         rate, correction
-            The step sizes of M and D.
+            The step sizes of M and c, and of D.
         every
             D moves once in ``every`` steps, by the sum of their gradients, because its preconditioner is the most
             expensive part of a step. A constant gradient moves D as far as a move in each step would.
         least_weight
             The least weight of a step in the averages.
         """
-        M, momentum_m = self.m, self.momentum_m
+        M, momentum_m, c, momentum_c = self.m, self.momentum_m, self.c, self.momentum_c
         if inner is not None:
             momentum_m = _MOMENTUM * momentum_m + basis.inside @ inner * spread
             M = M + np.float32(rate) * momentum_m * spread
+            momentum_c = _MOMENTUM * momentum_c + level * spread
+            c = c + np.float32(rate) * momentum_c * spread
         D, momentum_d, pull = self.d, self.momentum_d, self.pull + outer * spread
         k = self.k + 1
         if correction and k % every == 0:
@@ -123,11 +138,13 @@ class Planes(NamedTuple):
             momentum_d = left * momentum_d + basis.precondition(pull)
             D = D + np.float32(correction * (1 - left) / (1 - _MOMENTUM)) * momentum_d * spread
             pull = np.zeros_like(pull)
-        M, D = M / spread, D / spread
+        M, D, c = M / spread, D / spread, c / spread
         weight = np.float32(min(1.0, max(4 / (k + 3), least_weight)))
         mean_m = M if k == 1 else self.mean_m + weight * (M - self.mean_m)
         mean_d = D if k == 1 else self.mean_d + weight * (D - self.mean_d)
-        return type(self)(M, D, momentum_m, momentum_d, pull, mean_m, mean_d, k, self.whitened)
+        mean_c = c if k == 1 else self.mean_c + weight * (c - self.mean_c)
+        momenta = (momentum_m, momentum_d, momentum_c)
+        return type(self)(M, D, c, *momenta, pull, mean_m, mean_d, mean_c, k, self.whitened)
 
 
 def turned_apart(W: Matrix) -> Matrix:
