@@ -60,34 +60,47 @@ class Spread(NamedTuple):
         >>> float(np.abs(spread.centres).max()) < 0.2, spread.scales.round().tolist()
         (True, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
         """
-        few = np.sort(projections[:_FEW].astype(np.float64), axis=0)
-        low, centres, high = (few[min(len(few) - 1, int(share * len(few)))] for share in (0.16, 0.5, 0.84))
-        deviations = np.abs(few - centres).mean(axis=0)
+        few = np.sort(np.ascontiguousarray(projections[:_FEW].T), axis=1)  # rows of it lie together: sorts faster
+        places = [min(few.shape[1] - 1, int(share * few.shape[1])) for share in (0.16, 0.5, 0.84)]
+        low, centres, high = few[:, places].T.astype(np.float64)
+        deviations = np.abs(few - centres[:, None]).mean(axis=1, dtype=np.float64)
         scales = np.where(high - low > 1e-9 * deviations, (high - low) / 2, 1.25 * deviations)  # a rare value
         scales = np.where(scales > 0, scales, 1.0)
-        cut = _cut(projections, centres, scales)
-        features = np.concatenate([cut, (cut - cut.mean(axis=0)) ** 2], axis=1)
-        means, variances = features.mean(axis=0), features.var(axis=0)
-        return cls(len(features), centres, scales, means, variances, 2 * _chance(features, means, variances))
+        features = _features(projections, centres, scales, None)
+        means = features.mean(axis=0, dtype=np.float64)
+        features -= means.astype(np.float32)
+        variances = np.square(features).mean(axis=0, dtype=np.float64)
+        return cls(len(features), centres, scales, means, variances, 2 * _chance(features, variances))
 
-    def features(self, projections: NDArray[np.floating[Any]]) -> Floats:
+    def features(self, projections: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
         """Return the features of other projections."""
-        cut = _cut(projections, self.centres, self.scales)
-        return np.concatenate([cut, (cut - self.means[: cut.shape[1]]) ** 2], axis=1)
+        return _features(projections, self.centres, self.scales, self.means)
 
 
-def _cut(projections: NDArray[np.floating[Any]], centres: Floats, scales: Floats) -> Floats:
-    return np.clip((projections - centres) / scales, -_CUT, _CUT)
+def _features(
+    projections: NDArray[np.floating[Any]], centres: Floats, scales: Floats, means: Floats | None
+) -> NDArray[np.float32]:
+    """Return u, cut off, and (u - mean of u)^2, whose means are taken from u if they are not given."""
+    n, b = projections.shape
+    found = np.empty((n, 2 * b), dtype=np.float32)
+    u, squares = found[:, :b], found[:, b:]
+    with np.errstate(over="ignore"):  # an infinite distance is cut off like a large one
+        np.subtract(projections, centres.astype(projections.dtype), out=u, casting="same_kind")
+        u /= np.maximum(scales, np.finfo(np.float32).tiny).astype(np.float32)
+    np.clip(u, -_CUT, _CUT, out=u)
+    mean = u.mean(axis=0, dtype=np.float64) if means is None else means[:b]
+    np.square(u - mean.astype(np.float32), out=squares)
+    return found
 
 
-def _chance(features: Floats, means: Floats, variances: Floats) -> float:
+def _chance(centred: NDArray[np.floating[Any]], variances: Floats) -> float:
     """Return the standard deviation of the mean over features (n, k) of a squared t, sqrt(2 tr(C^2)) / k.
 
     C is the correlation of the features, from at most 500 rows and about 128 features; the part of tr(C^2) that is
     due to so few rows is subtracted.
     """
-    few = slice(None, None, max(1, features.shape[1] // _MOST_FEATURES))
-    rows = (features[:_FEW, few] - means[few]) / np.sqrt(variances[few] + _TINY)
+    few = slice(None, None, max(1, centred.shape[1] // _MOST_FEATURES))
+    rows = centred[:_FEW, few] / np.sqrt(variances[few] + _TINY)
     n, k = rows.shape
     with one_thread():
         correlation = rows.T @ rows / n
@@ -173,7 +186,7 @@ def projection_evidence(
         rates = (projections.sum(axis=0) + sample.sum(axis=0) + 1.0) / (n + m + 2)
         variances, means = rates * (1 - rates), sample.mean(axis=0)
         moved = (projections.mean(axis=0) - means) ** 2 / (variances * (1 / n + 1 / m))
-        expected, by_chance = 1.0, _chance(sample.astype(np.float64), means, variances)
+        expected, by_chance = 1.0, _chance(sample.astype(np.float64) - means, variances)
     else:
         old = sample if isinstance(sample, Spread) else Spread.of(sample)
         n, m = len(projections), old.n
