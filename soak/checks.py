@@ -16,7 +16,7 @@ from mihash.errors import StoreError, UnknownName
 from mihash.index.unknown_fields import without_warnings
 from mihash.mapping import HashMapping
 from mihash.search import as_columns
-from mihash.store.sqlite.versions import KEPT_MAPPINGS, kept_mappings
+from mihash.store.sqlite.table_versions import KEPT_MAPPINGS, kept_mappings
 
 from .model import Model, Row, Twin
 from .operations import Operation

@@ -6,7 +6,7 @@ import numpy as np
 
 from mihash.mapping import LinearMapping
 from mihash.store.sqlite.sqlite_table import SQLiteTable
-from mihash.store.sqlite.versions import propose
+from mihash.store.sqlite.table_versions import propose
 
 rng = np.random.default_rng(0)
 D = 6

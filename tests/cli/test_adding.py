@@ -15,7 +15,7 @@ from mihash.cli.output import rows_progress
 from mihash.io.ingest import name_of
 from mihash.io.readers import Columns, open_source
 from mihash.io.readers.values import class_number
-from mihash.io.row_checksums import Contents, Remembered
+from mihash.io.source_checksums import Contents, Remembered
 from mihash.store.sqlite.positions import Reading
 
 

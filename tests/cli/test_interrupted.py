@@ -11,7 +11,7 @@ import pytest
 
 import mihash as library
 from mihash.io.ingest import name_of
-from mihash.io.row_checksums import Contents
+from mihash.io.source_checksums import Contents
 
 N_ROWS = 40_000
 OPTIONS = {"n_bits": 16, "reservoir_size": 100, "trigger": library.TriggerUpdate(0.02, 500, relative=True)}

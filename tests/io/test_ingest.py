@@ -7,7 +7,7 @@ import mihash
 from mihash.errors import InvalidInput
 from mihash.io.ingest import ingest, name_of
 from mihash.io.readers import Columns, open_source
-from mihash.io.row_checksums import Contents
+from mihash.io.source_checksums import Contents
 
 
 def rows_in(index, file):

@@ -8,12 +8,12 @@ import oracles_moment as oracles
 from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.online import MomentHash
+from mihash.online.drawn_rows import StepRows, from_past, from_sample
 from mihash.online.information_step import information_step
 from mihash.online.moment_basis import Basis, dimension, factor, principal_directions, scale_of, solve
 from mihash.online.moments import Moments, indicators
 from mihash.online.past_examples import KeptExamples
 from mihash.online.planes import Planes, turned_apart
-from mihash.online.step_rows import StepRows, from_past, from_sample
 from mihash.ranking import mean_average_precision
 
 

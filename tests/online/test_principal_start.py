@@ -5,8 +5,8 @@ import pytest
 
 import mihash
 from mihash.online import MomentHash
+from mihash.online.drawn_rows import nearest_share
 from mihash.online.moment_basis import principal_hyperplanes, rotations
-from mihash.online.step_rows import nearest_share
 
 _NEAR = 0.02
 

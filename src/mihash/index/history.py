@@ -23,7 +23,7 @@ from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import MomentHash
 from ..store.sqlite.checksums import check_seals, seal_rows
-from ..store.sqlite.versions import kept_mappings, mapping_of, now, propose
+from ..store.sqlite.table_versions import kept_mappings, mapping_of, now, propose
 from ..store.table import Table
 from .bulk_learning import BulkLearning
 from .options import Options

@@ -9,7 +9,7 @@ from ..loop.distances import Distances
 from ..loop.hindsight import Hindsight, in_hindsight, prices_in_force
 from ..mapping import HashMapping
 from ..store.sqlite.settings import write_settings
-from ..store.sqlite.versions import Version, propose_newest
+from ..store.sqlite.table_versions import Version, propose_newest
 from ..trigger import Decision, PriceUpdate
 from .background_rehash import measured_price
 from .index_state import IndexState

@@ -25,7 +25,7 @@ from ..store.backends import Cluster, create_table, holds_table, open_table
 from ..store.recall_target import RECALL
 from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.settings import UNLESS_LABELLED
-from ..store.sqlite.versions import now
+from ..store.sqlite.table_versions import now
 from ..store.window import Window
 from ..trigger import Trigger
 from .default_options import settle_factors, settled

@@ -22,7 +22,7 @@ from ..store.metadata import encode_metadata
 from ..store.sqlite.positions import Reading, read_details
 from .admission import NewKeys, Shape, check_labels, fitting_labels
 from .readers import Rows, Source
-from .row_checksums import Contents, Remembered
+from .source_checksums import Contents, Remembered
 
 _OLD = (
     "was added by an earlier mihash, which remembered its vectors only: whether its labels and metadata have "

@@ -19,6 +19,7 @@ from .. import validation
 from ..mapping import HashMapping, LinearMapping
 from ..reservoir import Reservoir
 from ..state import State
+from .drawn_rows import StepRows, from_past, from_sample, nearest_share
 from .information_step import information_step
 from .leading_covariance import kept_rank
 from .moment_basis import (
@@ -35,7 +36,6 @@ from .moments import Moments, indicators
 from .online_learner import OnlineLearner, hyperplanes
 from .past_examples import KeptExamples, PastExamples
 from .planes import Planes, turned_apart
-from .step_rows import StepRows, from_past, from_sample, nearest_share
 from .step_schedule import FIRST_REFRESH, n_steps, next_refresh, takes_steps
 from .stream_kernel import StreamKernel
 

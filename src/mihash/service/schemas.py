@@ -8,7 +8,7 @@ from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
 from ..loop.hindsight import Hindsight as HindsightRecord
 from ..store.question import Question
-from ..store.sqlite.versions import Version as VersionRecord
+from ..store.sqlite.table_versions import Version as VersionRecord
 from .messages import validation_message
 from .problems import invalid
 from .record_schemas import record_schema

@@ -33,7 +33,7 @@ from .sqlite.items import Metadata, all_found
 from .sqlite.positions import write_position
 from .sqlite.segments import LabelKind, Segment, Segments, kind_of
 from .sqlite.settings import read_settings, write_settings
-from .sqlite.versions import Version, mapping_of, propose, published_versions, waiting_version
+from .sqlite.table_versions import Version, mapping_of, propose, published_versions, waiting_version
 from .window import Window
 
 

@@ -32,7 +32,7 @@ from ..sqlite.database import Database
 from ..sqlite.items import stored_already
 from ..sqlite.segments import Segment, Segments
 from ..sqlite.settings import new_settings, read_settings, with_factors, write_settings
-from ..sqlite.versions import drop_mappings, mark_published
+from ..sqlite.table_versions import drop_mappings, mark_published
 from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View

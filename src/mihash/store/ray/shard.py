@@ -31,7 +31,7 @@ from ..sqlite.database import DATABASE
 from ..sqlite.items import largest_key
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
-from ..sqlite.versions import drop_mappings, propose
+from ..sqlite.table_versions import drop_mappings, propose
 from .routing import rows_of
 from .shard_editions import RecentEditions
 

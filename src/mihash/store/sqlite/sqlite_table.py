@@ -43,8 +43,8 @@ from .items import (
 )
 from .segments import Segment, Segments
 from .settings import new_settings, read_settings, with_factors, write_settings
+from .table_versions import drop_mappings, mapping_of, mark_published
 from .verification import verify
-from .versions import drop_mappings, mapping_of, mark_published
 
 _RETRIES = 3
 _CODES_SAMPLED = 10_000

@@ -18,7 +18,7 @@ from .field_index import check_fields
 from .items import check_items, removed_items
 from .segments import LabelKind, Segments
 from .settings import read_settings, with_factors
-from .versions import kept_mappings, mapping_of
+from .table_versions import kept_mappings, mapping_of
 
 _ROUNDING = 1e-3  # of a typical value: float32 leaves errors far below it, and damage is rarely so small
 

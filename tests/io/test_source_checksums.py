@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mihash.io.readers import Rows
-from mihash.io.row_checksums import Contents, Numbers, Remembered
+from mihash.io.source_checksums import Contents, Numbers, Remembered
 
 X = np.random.default_rng(0).standard_normal((12, 3)).astype(np.float32)
 
