@@ -17,6 +17,7 @@ NAMES = (
     "measure",
     "trigger",
     "learners",
+    "class_sets",
     "losses",
     "index",
     "ingest",
