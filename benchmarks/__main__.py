@@ -18,6 +18,7 @@ NAMES = (
     "trigger",
     "learners",
     "class_sets",
+    "early_stream",
     "losses",
     "index",
     "ingest",
