@@ -5,7 +5,6 @@ can be written; otherwise (a read-only install without a home) each process comp
 """
 
 import ctypes
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numba
+import scipy.linalg.cython_blas  # noqa: F401 -- now, because Python 3.14 fails if two threads load it at a time
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -52,16 +52,15 @@ def one_thread() -> Iterator[None]:
 
     The last bits of products and eigenvectors depend on the number of threads, and learning would amplify that.
     Several threads may be inside at a time; the last one to leave restores the number from before. SciPy has its
-    own BLAS, which is limited from the first ``with`` after it was loaded, also inside another.
+    own BLAS, which is limited too.
     """
-    me, scipy_too = threading.get_ident(), "scipy.linalg" in sys.modules
+    me = threading.get_ident()
     with _OneThread.lock:
-        if not _OneThread.depth[me] or _OneThread.limited.get(me) != scipy_too:  # else all of them are limited
-            for library in _blas(scipy_too):
+        if not _OneThread.depth[me]:
+            for library in _blas():
                 owner = me if _is_per_thread(library) else 0
                 _OneThread.before.setdefault((library.filepath, owner), (library, library.num_threads))
                 _setter(library)(1)
-            _OneThread.limited[me] = scipy_too
         _OneThread.depth[me] += 1
     try:
         yield
@@ -69,7 +68,7 @@ def one_thread() -> Iterator[None]:
         with _OneThread.lock:
             _OneThread.depth[me] -= 1
             if not _OneThread.depth[me]:
-                del _OneThread.depth[me], _OneThread.limited[me]
+                del _OneThread.depth[me]
                 _restore(me)
 
 
@@ -84,12 +83,11 @@ def _restore(me: int) -> None:
 class _OneThread:
     lock = threading.Lock()
     depth: ClassVar[Counter[int]] = Counter()  # how many times each thread has entered
-    limited: ClassVar[dict[int, bool]] = {}  # the threads inside, and whether SciPy was loaded when they entered
     before: ClassVar[dict[tuple[str, int], tuple[Any, int]]] = {}
 
 
 @cache
-def _blas(scipy_too: bool) -> list[Any]:  # noqa: ARG001 -- one cached list before SciPy is loaded, one after
+def _blas() -> list[Any]:
     import threadpoolctl
 
     found = threadpoolctl.ThreadpoolController().lib_controllers

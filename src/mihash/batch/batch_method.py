@@ -59,8 +59,6 @@ class BatchMethod(ABC):
         refusal = self.refusal(vectors, labels)
         if refusal is not None:
             raise InvalidInput(refusal)
-        import scipy.linalg  # noqa: F401 -- its BLAS must be loaded to be limited to one thread
-
         with one_thread():
             return self.learn(vectors, labels, progress or _ignore)
 

@@ -7,6 +7,7 @@ encoding.
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
 
 from .. import validation
 from ..mapping import GaussianKernel, KernelMapping, LinearMapping
@@ -76,8 +77,6 @@ class Features:
             self._whiten(shrinkage)
 
     def _whiten(self, shrinkage: float) -> None:
-        from scipy.linalg import cholesky, solve_triangular
-
         Z = self.Z if shrinkage >= _SAFE else self.Z.astype(np.float64)
         C = Z.T @ Z  # of one array: half the work
         C /= len(Z)
@@ -90,8 +89,6 @@ class Features:
         """Return functions of z (m, b) as functions of f(x): L'^-1 W."""
         if self._factor is None:
             return W
-        from scipy.linalg import solve_triangular
-
         found: Matrix = solve_triangular(self._factor, W, lower=True, trans="T", check_finite=False)
         return found
 

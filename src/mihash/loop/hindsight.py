@@ -196,6 +196,7 @@ def in_hindsight(checks: Iterable[Check], price: float | Sequence[float]) -> Hin
     paid = [i for i in kept if history[i].accepted and not _is_first(history[i], i < measured[0])]
     total = float(((levels.before - levels.table) * widths).sum())
     cost = total + float(prices[paid].sum())
+    least = min(best.cost, cost)  # sums in another order may differ in their last bits
     return Hindsight(
         n,
         float(prices[-1]),
@@ -203,9 +204,9 @@ def in_hindsight(checks: Iterable[Check], price: float | Sequence[float]) -> Hin
         total,
         cost,
         len(best.tables),
-        best.cost,
+        least,
         tuple(int(seen[table]) for table in best.tables),
-        cost / best.cost if best.cost > 0 else None,
+        cost / least if least > 0 else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 Matrix = NDArray[np.float32]
 
@@ -108,8 +109,6 @@ def leading_rows(rows: Matrix, rank: int) -> Matrix:
     >>> np.abs(leading_rows(np.array([[3, 0], [0, 1], [4, 0]], dtype=np.float32), 1)).round(3).tolist()
     [[5.0, 0.0]]
     """
-    from scipy.linalg import eigh
-
     n = len(rows)
     squares = rows @ rows.T
     values, vectors = eigh(squares, subset_by_index=[max(0, n - rank), n - 1], check_finite=False)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky
 
 from ..batch.itq import closest_rotation
 from ..information import arriving_information
@@ -73,8 +74,6 @@ def scale_of(C: Covariance, moments: Moments) -> float | None:
 
 def factor(C: Covariance, ridge: float) -> Factor:
     """Return the Cholesky factor L of C + ridge I = L L' and 0, or V and f with the inverse (I - V V') / f."""
-    from scipy.linalg import cholesky
-
     if isinstance(C, LeadingCovariance):
         return C.factor(ridge)
     full = C.copy()
@@ -84,8 +83,6 @@ def factor(C: Covariance, ridge: float) -> Factor:
 
 def solve(factored: Factor, A: Matrix) -> Matrix:
     """Return (C + ridge I)^-1 A for what `factor` returned."""
-    from scipy.linalg import cho_solve
-
     matrix, floor = factored
     if not floor:
         found: Matrix = cho_solve((matrix, True), A, check_finite=False)

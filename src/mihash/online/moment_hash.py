@@ -155,8 +155,6 @@ class MomentHash(OnlineLearner):
 
     def begin(self, n_features: int) -> None:
         """Start from random hyperplanes."""
-        import scipy.linalg  # noqa: F401 -- its BLAS must be loaded to be limited to one thread
-
         self._moments: Moments | None = None
         self._labelled = True
         self._columns: dict[int, int] = {}

@@ -4,6 +4,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from ..state import State
 from .moment_basis import Basis
@@ -166,8 +167,6 @@ def turned_apart(W: Matrix) -> Matrix:
     power = 1 - (1 - _HALFWAY) * min(max((W.shape[1] - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
     if power == 1:
         return W
-    from scipy.linalg import eigh
-
     sizes = np.sqrt(np.einsum("ij,ij->j", W, W))
     columns: Matrix = (W / np.where(sizes > 0, sizes, 1)).astype(np.float32)
     few = W.shape[1] <= W.shape[0]

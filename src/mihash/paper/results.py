@@ -49,11 +49,20 @@ def check_results_folder(results: Path) -> None:
         )
     place = results.absolute()
     try:
-        there = next(folder for folder in (place, *place.parents) if folder.exists())
+        there = next(folder for folder in (place, *place.parents) if _exists(folder))
     except OSError as error:
         raise InvalidInput(f"`results` must be a folder that can be written: {error}.") from error
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise InvalidInput(f"`results` must be a folder that can be written; {str(there)!r} is none.")
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether a path exists; raise if it cannot, which `Path.exists` no longer does from Python 3.14 on."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def check_origin(path: Path, result: dict[str, Any], **expected: Any) -> None:
