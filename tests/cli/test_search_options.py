@@ -16,6 +16,7 @@ OF_PYTHON = {
     "queries",
     "single",
     "n_ranked",
+    "most_tied",
     "condition",
     "factors",
     "method",

@@ -8,6 +8,7 @@ from .. import validation
 from ..errors import NotReady
 from ..records import Record
 from ..store.question import Question
+from ..store.recall_target import MOST_TIED
 from ..store.table import Table
 
 
@@ -45,15 +46,16 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
     if edition is None or edition.n_items < 2:
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
-    n_ranked = None
+    n_ranked, most_tied = None, 0
     if rescore is None:
-        choice = table.target.choice(k, wait=True)
+        choice, most_tied = table.target.choice(k, wait=True), MOST_TIED
         rescore, n_ranked = min(choice.rescore, edition.n_items - 1), choice.n_ranked
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 
     def share(k_asked: int, rescored: int = 0, most: int | None = k) -> float:
-        question = Question(queries, k_asked, rescore=rescored, n_ranked=n_ranked)
+        tied = most_tied if rescored else 0
+        question = Question(queries, k_asked, rescore=rescored, n_ranked=n_ranked, most_tied=tied)
         found = table.nearest(question, with_keys=False).found
         others = [ids[ids != own][:most] for (ids, _), own in zip(found, chosen, strict=True)]
         hits = [len(np.intersect1d(each, true)) for each, true in zip(others, truth, strict=True)]

@@ -56,11 +56,23 @@ class Reached(NamedTuple):
     most: int | None = None
 
 
-def by_margins(reached: Reached, most: int | None) -> Found:
-    """Return of each query's codes the first ``most`` by (sum of margins, age)."""
+def by_margins(reached: Reached, most: int | None, tied: int = 0) -> Found:
+    """Return of each query's codes the first ``most`` by (sum of margins, age), and more that tie with the last.
+
+    There are at most ``tied`` together with these. Otherwise the older of many items with one code always win, and
+    an item is not found by its own vector.
+
+    Examples
+    --------
+    >>> ids, sums = np.arange(5), np.array([0, 0.5, 0, 0, 0], dtype=np.float32)
+    >>> [by_margins(Reached([(ids, sums)], [sums]), 2, tied)[0][0].tolist() for tied in (0, 3, 9)]
+    [[0, 2], [0, 2, 3], [0, 2, 3, 4]]
+    """
     found: Found = []
     for (ids, _), sums in zip(reached.by_codes, reached.sums or (), strict=True):
         order = first_by(sums, ids, most)
+        if most is not None and len(order) == most < tied:
+            order = first_by(sums, ids, min(int((sums <= sums[order[-1]]).sum()), tied))
         found.append((ids[order], sums[order]))
     return found
 
@@ -228,6 +240,8 @@ class Question:
     """Whether to estimate distances by margins and the two bytes; None: if that was measured to pay."""
     n_ranked: int | None = None
     """How many of the nearest codes to rank by margins; None: by the number of results."""
+    most_tied: int = 0
+    """Up to how many candidates to rescore if more tie with the last of them."""
     single: bool = False
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 

@@ -11,7 +11,8 @@ features decide what is near, the true nearest are not among the few nearest cod
 by margins is chosen as well: the pair that costs least.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
-vectors would undo that. So with labels the number is fixed, unless the caller names a recall.
+vectors would undo that. So with labels the number is fixed, unless the caller names a recall. Many items may then
+have the same code. If some of these are candidates, all are, up to 1,000: a stored vector finds its item.
 
 For inner products, queries seldom resemble the items, so a measurement with items is not enough: a minimum number
 of candidates is read for any target.
@@ -43,6 +44,9 @@ RECALL = 0.95
 
 MEASURED = "recall_choices"
 """The setting of a table that has what was measured."""
+
+MOST_TIED = 1000
+"""How many candidates are looked up if so many have the same code."""
 
 _QUERIES = 100
 _SEED = 2**31 - 1  # draws other items than `evaluate` does by default
@@ -156,7 +160,7 @@ class RecallTarget:
         if question.rescore is not None or question.radius is not None:
             return question
         choice = self.choice(question.k, question.recall, question.margins)
-        return replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked)
+        return replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked, most_tied=MOST_TIED)
 
     def choice(
         self, k: int, recall: float | None = None, margins: bool | None = None, *, wait: bool = False

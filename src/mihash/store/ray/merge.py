@@ -64,7 +64,7 @@ def candidates(answers: dict[int, Reached], question: Question) -> Found:
         return found
     together = [np.concatenate(sums) for sums in zip(*(part.sums or () for part in parts), strict=True)]
     sums = [each[order] for each, order in zip(together, orders, strict=True)]
-    return by_margins(Reached(found, sums), question.n_wanted)
+    return by_margins(Reached(found, sums), question.n_wanted, question.most_tied)
 
 
 def merged(answers: dict[int, Nearest], question: Question, measure: str) -> Nearest:

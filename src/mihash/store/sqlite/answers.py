@@ -70,7 +70,7 @@ class Answers:
             reached = self._reached_rows(edition, part)
             if reached is None:
                 return None
-            best = reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted)
+            best = reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted, part.most_tied)
             found += _with_ids(edition, best)
         return found
 
