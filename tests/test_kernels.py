@@ -27,6 +27,14 @@ assert paths == again  # nothing is loaded later that would have threads of its 
 with one_thread():
     assert set(threads()) == {1}
 """
+FOUND_AT_IMPORT = """
+def search(*_):
+    raise AssertionError("a search from a thread may wait for ever for one that loads a library")
+
+threadpoolctl.ThreadpoolController._load_libraries = search
+with one_thread():
+    pass
+"""
 GIVEN_BACK = """
 with one_thread(), one_thread():
     assert set(threads()) == {1}
@@ -57,7 +65,9 @@ for other_leaves_first in (True, False):
 """
 
 
-@pytest.mark.parametrize("code", [SCIPY_TOO, GIVEN_BACK, OTHER_THREADS], ids=["SciPy", "back", "others"])
+@pytest.mark.parametrize(
+    "code", [SCIPY_TOO, FOUND_AT_IMPORT, GIVEN_BACK, OTHER_THREADS], ids=["SciPy", "found", "back", "others"]
+)
 def test_blas_is_held_to_one_thread(code):
     made = subprocess.run([sys.executable, "-c", START + code], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr

@@ -9,15 +9,19 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any, ClassVar
 
 import numba
 import scipy.linalg.cython_blas  # noqa: F401 -- now, because Python 3.14 fails if two threads load it at a time
 from numba.core import types
 from numba.extending import intrinsic
+from threadpoolctl import ThreadpoolController
 
 Kernel = Callable[..., Any]
+
+# Found now, because the search calls Python from inside the dynamic linker: if another thread loaded a library
+# meanwhile, both would wait for each other for ever.
+_BLAS = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def jit(function: Kernel) -> Kernel:
@@ -57,7 +61,7 @@ def one_thread() -> Iterator[None]:
     me = threading.get_ident()
     with _OneThread.lock:
         if not _OneThread.depth[me]:
-            for library in _blas():
+            for library in _BLAS:
                 owner = me if _is_per_thread(library) else 0
                 _OneThread.before.setdefault((library.filepath, owner), (library, library.num_threads))
                 _setter(library)(1)
@@ -84,14 +88,6 @@ class _OneThread:
     lock = threading.Lock()
     depth: ClassVar[Counter[int]] = Counter()  # how many times each thread has entered
     before: ClassVar[dict[tuple[str, int], tuple[Any, int]]] = {}
-
-
-@cache
-def _blas() -> list[Any]:
-    import threadpoolctl
-
-    found = threadpoolctl.ThreadpoolController().lib_controllers
-    return [library for library in found if library.user_api == "blas"]
 
 
 def _is_per_thread(library: Any) -> bool:
