@@ -442,7 +442,7 @@ def test_one_step_is_taken_in_a_basis_from_before_an_alarm():
         learner.learn(X[rows], y[rows], reservoir, slots)
         reservoir.apply(X[rows], y[rows], slots)
         steps.append(0 if learner._planes is None else learner._planes.k)
-    assert steps[6:8] == [1, 1 + 5]  # the averages begin anew; the basis is refreshed after the block
+    assert steps[6:8] == [1, 1 + 10]  # the averages begin anew; the basis is refreshed after the block
 
 
 def test_a_replay_draws_from_the_whole_past_and_reads_each_row_once():
@@ -473,12 +473,13 @@ def test_a_replay_draws_from_the_whole_past_and_reads_each_row_once():
 
 
 def test_a_replay_is_better_than_one_step_on_the_sample():
-    X, y = clusters(2500, d=40, n_classes=20, spread=5.0, seed=21)
-    found = [
-        retrieval(learned(MomentHash(16, replay=replay), X[:2000], y[:2000]), X[2000:], y[2000:])
-        for replay in (0, 5)
-    ]
-    assert found[1] > found[0] + 0.05
+    scores = []
+    for seed in (21, 22, 23):
+        X, y = clusters(5500, d=40, n_classes=20, spread=5.0, seed=seed)
+        learners = (MomentHash(16, replay=replay, seed=seed) for replay in (0, 5))
+        scores.append([retrieval(learned(each, X[:5000], y[:5000]), X[5000:], y[5000:]) for each in learners])
+    sample, past = np.mean(scores, axis=0)
+    assert past > sample + 0.02, scores
 
 
 def test_a_state_from_before_a_parameter_is_read():

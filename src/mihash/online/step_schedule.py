@@ -3,9 +3,9 @@
 FIRST_REFRESH = 100  # examples; then 200, 400, 800, 1600, and so on by `next_refresh`
 _EVERY = 1000  # examples between refreshes later, or a share of those in the moments:
 _SHARE_LABELLED, _SHARE = 0.1, 0.2
-_EARLY, _EARLY_PER_CLASS, _MOST_STEPS = 500, 20, 10
-_SETTLED, _SETTLED_PER_CLASS = 20_000, 1000  # examples until information steps are taken on fewer blocks:
-_LATER_BLOCKS = 2  # on every second block
+_EARLY, _EARLY_PER_CLASS, _MOST_STEPS = 3000, 20, 10
+_SETTLED, _SETTLED_PER_CLASS = 10_000, 1000  # examples until information steps are taken on fewer blocks:
+_LATER_BLOCKS = 3  # on every third block
 _OFTEN = 5000  # examples; without labels, steps are taken on every n-th block of a stream n times as long,
 _RARELY = 20  # but on at least one block in _RARELY
 
@@ -18,8 +18,8 @@ def n_steps(since: int, n_classes: int, replay: int) -> int:
 
     Examples
     --------
-    >>> [n_steps(since, n_classes=10, replay=0) for since in (0, 100, 250, 5000)]
-    [1, 5, 2, 1]
+    >>> [n_steps(since, n_classes=10, replay=0) for since in (0, 100, 1000, 5000)]
+    [1, 10, 3, 1]
     """
     if not since:
         return 1
