@@ -134,13 +134,13 @@ def test_a_state_continues_to_the_same_bits(n):
 
 
 def test_several_triggers_decide_as_each_alone():
-    rules = mihash.PriceUpdate(5), mihash.TriggerUpdate(0.0, 100), mihash.PriceUpdate(50)
+    rules = mihash.PriceUpdate(1), mihash.TriggerUpdate(0.0, 100), mihash.PriceUpdate(500)
     together = fed(make(triggers=rules))
     for position, rule in enumerate(rules):
         alone = fed(make(triggers=[rule]))
         assert [check for check, _, _ in alone] == [check for check, _, branch in together if branch == position]
     yes = [sum(check.accepted for check, _, branch in together if branch == position) for position in (0, 2)]
-    assert yes[0] > yes[1] > 1
+    assert yes[0] > yes[1] >= 1
 
 
 def test_a_trigger_that_is_given_is_not_moved():
