@@ -479,7 +479,7 @@ def test_a_replay_is_better_than_one_step_on_the_sample():
         learners = (MomentHash(16, replay=replay, seed=seed) for replay in (0, 5))
         scores.append([retrieval(learned(each, X[:5000], y[:5000]), X[5000:], y[5000:]) for each in learners])
     sample, past = np.mean(scores, axis=0)
-    assert past > sample + 0.02, scores
+    assert past > sample + 0.05, scores
 
 
 def test_a_state_from_before_a_parameter_is_read():

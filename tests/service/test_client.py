@@ -104,7 +104,7 @@ def test_one_row_may_stand_alone_as_in_the_index(client):
     assert client.upsert(X[:2], ["one", "two"], y[:2]).replaced == 1
     assert client.update("one", X[3], metadata={"year": 2001}) == 1
     assert client.get("one")["metadata"] == {"year": 2001}
-    (found,) = client.search(X[3], k=1, rescore=700)
+    (found,) = client.search(X[3], k=1)
     assert found.keys == ["one"]
     assert client.add(X[:0]) == client.upsert(X[:0], []) == client.add([]) == []
     with pytest.raises(InvalidInput):

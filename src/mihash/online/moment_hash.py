@@ -228,7 +228,7 @@ class MomentHash(OnlineLearner):
             self._basis is not None
             and self._planes is not None
             and len(reservoir) >= min(_FEWEST, reservoir.size)
-            and self._takes_steps(self._moments.n_classes)
+            and takes_steps(self._labelled, self._since, self._blocks, self._moments.n_classes, self.replay)
         ):
             for block, others in self._drawn(StepRows(X, y), reservoir):
                 self._planes = self._step(self._basis, self._planes, block, others, reservoir)
@@ -236,12 +236,6 @@ class MomentHash(OnlineLearner):
         self._moments = self._moments.after(self._featured(X), Y)
         self._since += len(X)
         self._refresh_when_due(X, reservoir, slots)
-
-    def _takes_steps(self, n_classes: int) -> bool:
-        """Tell whether to take steps on this block: with replay and labels on each one."""
-        if self.replay and self._labelled:
-            return True
-        return takes_steps(self._labelled, self._since, self._blocks, n_classes)
 
     def _featured(self, X: Matrix) -> Matrix:
         return X if self._kernel is None else self._kernel.features(X)
@@ -322,7 +316,7 @@ class MomentHash(OnlineLearner):
             inner = inside.T @ G
         outer = (Z[:n].T @ G[:n]) * np.float32(n_anchors / n) if self._labelled else Z.T @ G
         n_more, n_usual = (n_steps(self._since, self._moments.n_classes, replay) for replay in (self.replay, 0))
-        smaller = n_more / n_usual if self._labelled else 1  # steps of a replay: as far in all
+        smaller = n_more / n_usual if self._labelled else 1  # together, the steps of a replay go as far as usual
         return planes.moved(
             basis,
             found.spread,

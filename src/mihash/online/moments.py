@@ -52,7 +52,7 @@ class Moments:
         self._memory, self._per_class, self._rank = memory, per_class, rank
         self.n = 0.0
         self.counts: Vector = np.zeros(0)
-        self._centre: Matrix | None = None
+        self._origin: Matrix | None = None
         self._sum: Vector = np.zeros(n_features)
         self._lengths = 0.0  # the sum of squared lengths: the trace of the squares
         size = n_features if rank is None else 0  # rows of which the squares are the sum of x x', or these squares
@@ -74,8 +74,8 @@ class Moments:
     @property
     def mean(self) -> Vector:
         """The mean of the rows (d,)."""
-        assert self._centre is not None
-        mean: Vector = self._centre + self._sum / self.n
+        assert self._origin is not None
+        mean: Vector = self._origin + self._sum / self.n
         return mean
 
     @property
@@ -94,20 +94,20 @@ class Moments:
         weights = self.counts / (self.counts + _FEW)
         if not weights.sum() > 0:
             return self.mean
-        assert self._centre is not None
+        assert self._origin is not None
         means = self._by_class / np.maximum(self.counts, _TINY)
-        centre: Vector = self._centre + means @ (weights / weights.sum())
+        centre: Vector = self._origin + means @ (weights / weights.sum())
         return centre
 
     def after(self, X: Matrix, Y: Matrix | None = None) -> Self:
         """Return the moments after a block of rows, with the classes of each where there are any."""
         memory = self.memory
         kept = np.float32(1.0 if memory is None else np.exp(-len(X) / memory))
-        centre = np.median(X, axis=0).astype(np.float32) if self._centre is None else self._centre
-        Z, lengths = self.shortened(X - centre)
+        origin = np.median(X, axis=0).astype(np.float32) if self._origin is None else self._origin
+        Z, lengths = self.shortened(X - origin)
         found = type(self).__new__(type(self))
         found._memory, found._per_class, found._rank = self._memory, self._per_class, self._rank
-        found._centre = centre
+        found._origin = origin
         found.n = self.n * float(kept) + len(X)
         found._sum = self._sum * float(kept) + Z.sum(axis=0, dtype=np.float64)
         found._lengths = self._lengths * float(kept) + float((lengths * lengths).sum())
@@ -211,7 +211,7 @@ class Moments:
         weights = [np.zeros(0, dtype=np.float32), *(weights for _, weights in self._waiting)]
         return {
             "n": self.n,
-            "centre": self._centre,
+            "centre": self._origin,
             "sum": self._sum,
             "lengths": self._lengths,
             "squares": self._squares,
@@ -224,7 +224,7 @@ class Moments:
 
     def restore(self, state: State) -> None:
         """Continue with the sums that `state` returned."""
-        self.n, self._centre, self._sum, self._lengths = (state[k] for k in ("n", "centre", "sum", "lengths"))
+        self.n, self._origin, self._sum, self._lengths = (state[k] for k in ("n", "centre", "sum", "lengths"))
         self._squares, self._share = state["squares"], np.float32(state["share"])
         self._waiting = ((state["waiting"], state["weights"]),) if len(state["waiting"]) else ()
         self.counts, self._by_class = state["counts"], state["by_class"]

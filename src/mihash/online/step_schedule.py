@@ -27,17 +27,21 @@ def n_steps(since: int, n_classes: int, replay: int) -> int:
     return max(replay, min(max(round(early / since), 1), _MOST_STEPS))
 
 
-def takes_steps(labelled: bool, since: int, n_blocks: int, n_classes: int) -> bool:
+def takes_steps(labelled: bool, since: int, n_blocks: int, n_classes: int, replay: int) -> bool:
     """Tell whether to take information steps on a block; on fewer ones when little is left to learn.
+
+    With labels and replay they are taken on every block.
 
     Examples
     --------
-    >>> [takes_steps(False, since=10_000, n_blocks=n, n_classes=0) for n in (100, 101)]
+    >>> [takes_steps(False, since=10_000, n_blocks=n, n_classes=0, replay=0) for n in (100, 101)]
     [True, False]
+    >>> [takes_steps(True, since=20_000, n_blocks=200, n_classes=10, replay=replay) for replay in (0, 5)]
+    [False, True]
     """
     if not labelled:
         return n_blocks % min(_RARELY, max(1, since // _OFTEN)) == 0
-    return since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or n_blocks % _LATER_BLOCKS == 0
+    return bool(replay) or since <= max(_SETTLED, _SETTLED_PER_CLASS * n_classes) or n_blocks % _LATER_BLOCKS == 0
 
 
 def next_refresh(due: int, labelled: bool, weight: float, block_size: int) -> int:
