@@ -24,6 +24,7 @@ NAMES = (
     "ingest",
     "search",
     "queries",
+    "held",
     "candidates",
     "served",
     "filtered",
@@ -32,7 +33,6 @@ NAMES = (
     "peers",
     "plan",
     "cluster",
-    "losses",
 )
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",

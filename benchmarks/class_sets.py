@@ -1,4 +1,4 @@
-"""Final mAP of MomentHash, HMOH and MIHash on generated classes: correlated, many, few, unequal, overlapping.
+"""Final mAP of MomentHash, HMOH and MIHash on generated classes: correlated, many, few, unequal, in turn.
 
 Each stream has 5,400 rows, and 600 further rows are queries; 32 bits, the defaults, three seeds. HMOH needs
 centred rows of unit length: its column has the better mean of such rows and of rows as they are.
@@ -74,6 +74,14 @@ def equal_means(rng: Generator) -> Rows:
     return X.astype(np.float32), corner[:, 0] ^ corner[:, 1]
 
 
+def in_turn(rng: Generator, d: int, n_classes: int) -> Rows:
+    """Return rows whose classes come one after the other; the queries are of all."""
+    X, y = clusters(rng, d, n_classes, 2.0)
+    n = N - N_QUERIES
+    order = np.concatenate([np.argsort(y[:n], kind="stable"), np.arange(n, N)])
+    return X[order], y[order]
+
+
 KINDS: dict[str, Callable[[Generator], Rows]] = {
     "strong correlation, 256 features": correlated,
     "smooth images, 400 features": smooth_images,
@@ -88,6 +96,8 @@ KINDS: dict[str, Callable[[Generator], Rows]] = {
     "sparse counts": sparse_counts,
     "several labels a row": several_labels,
     "classes with equal means (XOR)": equal_means,
+    "10 classes, one after the other": lambda rng: in_turn(rng, 64, 10),
+    "40 classes, one after the other": lambda rng: in_turn(rng, 128, 40),
 }
 
 

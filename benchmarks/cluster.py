@@ -15,8 +15,8 @@ import numpy as np
 
 from mihash import state as saved
 from mihash.mapping import LinearMapping
+from mihash.store.sqlite.code_versions import propose
 from mihash.store.sqlite.sqlite_table import SQLiteTable
-from mihash.store.sqlite.table_versions import propose
 
 from .report import show_grid, verdict
 

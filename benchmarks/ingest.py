@@ -71,6 +71,6 @@ def _filled(
                 index.add(X[part], None if y is None else y[part])
             index.wait()
             spent, waited = time.process_time() - begin, time.perf_counter() - waited
-            return spent, spent / waited, learning[0], index._history.loop, index.stats().updates
+            return spent, spent / waited, learning[0], index._durable.loop, index.stats().updates
     finally:
         learning_loop.learn_rows = learn_rows

@@ -1,9 +1,9 @@
 """An index of mihash against LanceDB, FAISS and usearch: ingest, disk, memory, recall, latency, filters, deletes.
 
 Each index is made and asked in a process of its own, one after the other, with one thread for BLAS and FAISS. The
-data is a generated set (MIHASH_PEERS_ROWS rows of 384 numbers, 300,000 by default), and gist22k and cifar10_vgg16
-where MIHASH_DATA is set; MIHASH_PEERS_DATA names some of them. MIHASH_PEERS_INDEX measures one index again, and
-keeps the numbers of the others. They go to docs/images/peers.json, and a picture of them to docs/images/peers.png.
+data is a generated set (MIHASH_PEERS_ROWS rows of 384 numbers, 300,000 by default), and the three sets of features
+where MIHASH_DATA is set. MIHASH_PEERS_DATA names some of these sets and MIHASH_PEERS_INDEX one index to measure
+again; the other numbers are kept. They go to docs/images/peers.json, and a picture to docs/images/peers.png.
 """
 
 import json
@@ -25,7 +25,11 @@ from .report import console, show_grid
 NUMBERS = Path(__file__).parents[1] / "docs" / "images" / "peers.json"
 D, N_QUERIES, N_TIMED, N_UPSERTED = 384, 200, 100, 500
 CANDIDATES = (10, 100, 1000)
-_FILES = {"gist22k": "gist22k.npz", "cifar10_vgg16": "cifar10_vgg16.npz"}
+_FILES = {
+    "gist22k": "gist22k.npz",
+    "cifar10_vgg16": "cifar10_vgg16.npz",
+    "tinyimagenet": "tinyimagenet_alexnet_pca128.npz",
+}
 
 
 def generated(n: int) -> NDArray[np.float32]:
@@ -115,9 +119,9 @@ def _timed(
 
 def run() -> None:
     names = ["generated"] + (list(_FILES) if "MIHASH_DATA" in os.environ else [])
-    names = os.environ.get("MIHASH_PEERS_DATA", ",".join(names)).split(",")
-    again = os.environ.get("MIHASH_PEERS_INDEX")
-    records = json.loads(NUMBERS.read_text(encoding="utf-8"))["records"] if again else []
+    some, again = os.environ.get("MIHASH_PEERS_DATA"), os.environ.get("MIHASH_PEERS_INDEX")
+    names = some.split(",") if some else names
+    records = json.loads(NUMBERS.read_text(encoding="utf-8"))["records"] if some or again else []
     for data in names:
         for name in [again] if again else peers(D):
             command = [sys.executable, "-m", f"{__package__}.peers", data, name]

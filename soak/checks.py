@@ -16,7 +16,7 @@ from mihash.errors import StoreError, UnknownName
 from mihash.index.unknown_fields import without_warnings
 from mihash.mapping import HashMapping
 from mihash.search import as_columns
-from mihash.store.sqlite.table_versions import KEPT_MAPPINGS, kept_mappings
+from mihash.store.sqlite.code_versions import KEPT_MAPPINGS, kept_mappings
 
 from .model import Model, Row, Twin
 from .operations import Operation
@@ -224,8 +224,8 @@ def _check_learner(index: OnlineIndex, twin: Twin) -> int:
         return 0
     if index.current.fingerprint != twin.loop.current.fingerprint:
         raise Failure("The current mapping is not that of an uninterrupted run.")
-    assert index._history.known is not None
-    mine, other = index._history.known.state(), twin.loop.state()
+    assert index._durable.known is not None
+    mine, other = index._durable.known.state(), twin.loop.state()
     if saved.dump(mine) != saved.dump(other):
         parts = [name for name in other if saved.dump({"": mine[name]}) != saved.dump({"": other[name]})]
         raise Failure(f"The learner's state is not that of an uninterrupted run: {', '.join(parts)}.")

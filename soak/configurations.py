@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mihash
-from mihash.index import bulk_learning
-from mihash.index import history as journal
+from mihash.index import bulk_learning, durable_loop
 from mihash.index.options import Options
 from mihash.loop.learning_loop import Loop
 from mihash.store import edition
@@ -101,7 +100,7 @@ CONFIGURATIONS = (
 
 def shrink() -> None:
     """Let checkpoints, merges, bulk learning and rehashes happen at sizes that a soak reaches in a second."""
-    journal.CHECKPOINT_ROWS = 150
+    durable_loop.CHECKPOINT_ROWS = 150
     bulk_learning.BULK_ROWS, bulk_learning._PART_ROWS = 8, 24
     segments.SEGMENT_ROWS = 64
     for module in (edition, sqlite, verification):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mihash import OnlineIndex
 from mihash.errors import DuplicateKey
-from mihash.store.sqlite.table_versions import KEPT_MAPPINGS
+from mihash.store.sqlite.code_versions import KEPT_MAPPINGS
 
 from .configurations import Configuration
 from .model import Model

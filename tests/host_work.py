@@ -40,7 +40,7 @@ class Work:
         self.one = mihash.OnlineIndex.open(self.folder / "one")
 
     def add(self, start, stop):
-        """Add rows with running numbers to both."""
+        """Add rows with sequential numbers to both."""
         for index in (self.many, self.one):
             index.add(X[start:stop], Y[start:stop])
 

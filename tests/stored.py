@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from mihash.mapping import LinearMapping
+from mihash.store.sqlite.code_versions import propose
 from mihash.store.sqlite.sqlite_table import SQLiteTable
-from mihash.store.sqlite.table_versions import propose
 
 rng = np.random.default_rng(0)
 D = 6

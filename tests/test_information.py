@@ -190,6 +190,8 @@ def test_quality_with_several_labels():
 
 def test_quality_refuses():
     codes = np.zeros((3, 1), np.uint8)
+    with pytest.raises(InvalidInput, match=r"`is_neighbor` must have shape \(2,\); got \(1,\)"):
+        mihash.mutual_information([1, 2], [1], 8)
     with pytest.raises(InvalidInput, match="one label for each"):
         quality(codes, [0, 1], 8)
     with pytest.raises(InvalidInput, match="shape"):

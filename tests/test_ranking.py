@@ -256,6 +256,27 @@ def test_labels_equal_the_matrix(ties):
         )
 
 
+def test_labels_may_be_strings():
+    """Both sides are numbered together: a class that the queries lack must not shift the others."""
+    queries, database, _ = problem(5, 4, 300, 16)
+    names = np.array(["ant", "bee", "cat", "dog"])
+    query_labels, labels = np.array([3, 1, 1, 3]), np.random.default_rng(5).integers(0, 4, 300)
+    codes = pack(queries), pack(database)
+    agree(
+        ranking.average_precision(*codes, (names[query_labels].tolist(), names[labels]), 16),
+        ranking.average_precision(*codes, (query_labels, labels), 16),
+    )
+    objects = names.astype(object)
+    agree(
+        ranking.average_precision(*codes, (objects[query_labels], objects[labels]), 16),
+        ranking.average_precision(*codes, (query_labels, labels), 16),
+    )
+    with pytest.raises(InvalidInput, match="strings"):
+        ranking.average_precision(*codes, (names[query_labels], labels), 16)
+    with pytest.raises(InvalidInput, match="one label for each of the 300 rows"):
+        ranking.average_precision(*codes, (names[query_labels], names[labels[:-1]]), 16)
+
+
 @pytest.mark.parametrize("n_classes", [1, 5, 64, 150])
 def test_several_labels_equal_the_matrix(n_classes):
     queries, database, _ = problem(6, 6, 500, 20)

@@ -199,6 +199,25 @@ def test_size(size):
         mihash.Reservoir(size)
 
 
+def test_classes_that_are_strings_are_numbered_by_first_appearance():
+    names = np.array(["dog", "cat", "eel"])
+    of_names, of_numbers = mihash.Reservoir(5), mihash.Reservoir(5)
+    y = np.random.default_rng(0).integers(0, 3, 40)
+    y[:3] = 0, 1, 2
+    for rows in (slice(0, 7), slice(7, 20)):
+        of_names.add(numbers(40)[rows], names[y][rows].tolist())
+        of_numbers.add(numbers(40)[rows], y[rows])
+    twin, resumed = of_names.copy(), mihash.Reservoir(5)
+    resumed.restore(of_names.state())
+    twin.add(numbers(1), ["ant"])
+    for reservoir in (of_names, resumed):
+        reservoir.add(numbers(40)[20:], names[y][20:])
+    of_numbers.add(numbers(40)[20:], y[20:])
+    assert of_names.y.tolist() == resumed.y.tolist() == of_numbers.y.tolist()
+    with pytest.raises(InvalidInput, match="strings"):
+        of_names.add(numbers(1), [7])
+
+
 def test_bad_examples_change_nothing():
     reservoir = mihash.Reservoir(4)
     with pytest.raises(NotReady, match="empty"):

@@ -125,6 +125,11 @@ def test_bad_theta(theta):
         mihash.TriggerUpdate(theta=theta)
 
 
+def test_relative_is_true_or_false():
+    with pytest.raises(InvalidInput, match="`relative` must be True or False; got 'no'"):
+        mihash.TriggerUpdate(relative="no")
+
+
 @pytest.mark.parametrize("rule", [mihash.TriggerUpdate, mihash.FixedRate])
 def test_bad_interval(rule):
     with pytest.raises(InvalidInput, match="`interval`"):

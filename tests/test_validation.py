@@ -76,6 +76,8 @@ def test_features_convert():
         ([1e300, 0, 0], "integers"),
         (np.full(3, 2**63, dtype=np.uint64), r"below 2\*\*63; got 9223372036854775808"),
         ([0.5, 1, 2], "integers"),
+        ([0, None, 2], "lacks a label in row 1: leave out"),
+        ([0, 1, np.nan], "lacks a label in row 2: leave out"),
         ([[0, 2]] * 3, "0 or 1"),
         (np.zeros((3, 1, 1)), "shape"),
     ],

@@ -15,6 +15,7 @@ from . import validation
 from .codes import as_words
 from .errors import InvalidInput
 from .kernels import jit, popcount
+from .label_names import LabelNames
 
 Counts = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -55,8 +56,10 @@ def _label_pair(pair: tuple[ArrayLike, ...], n_queries: int, n: int) -> tuple[ND
         )
     if any(np.asarray(part).dtype == np.bool_ and np.ndim(part) == 1 for part in pair):
         raise InvalidInput("`relevant` as a tuple must hold labels; got booleans. Give a matrix as an array.")
-    query_labels = validation.labels("query_labels", pair[0], n_queries)
-    labels = validation.labels("labels", pair[1], n)
+    names = LabelNames()  # of both sides, so that strings get the same numbers
+    query_labels = validation.labels("query_labels", names.codes(pair[0]), n_queries)
+    names.keep()
+    labels = validation.labels("labels", names.codes(pair[1]), n)
     if query_labels.shape[1:] != labels.shape[1:]:
         raise InvalidInput(
             "`query_labels` and `labels` must be of one kind, integers or 0/1 matrices of the same classes; "

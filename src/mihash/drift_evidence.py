@@ -164,13 +164,17 @@ def information_evidence(arriving: Floats, own: Floats, y: NDArray[Any], sample_
 
 
 def projection_evidence(
-    projections: NDArray[np.floating[Any]], sample: NDArray[np.floating[Any]] | Spread, binary: bool = False
+    projections: NDArray[np.floating[Any]],
+    sample: NDArray[np.floating[Any]] | Spread,
+    binary: bool = False,
+    each: int = 1,
 ) -> Evidence:
     """Compare projections (n, b) of new examples with those of the sample (m, b), bit by bit.
 
-    The sample may be given by where its projections lie. Of binary values, only the means are compared, with the
-    variance that the rate in both gives: the variance follows from the mean. If few or correlated bits make the
-    score vary more by chance than half a standard error, it is divided by how much more.
+    The sample may be given by where its projections lie, and both may be those of every ``each``-th bit of a code.
+    Of binary values, only the means are compared, with the variance that the rate in both gives: the variance
+    follows from the mean. If few or correlated bits make the score vary more by chance than half a standard error,
+    it is divided by how much more.
 
     Examples
     --------
@@ -194,7 +198,7 @@ def projection_evidence(
         moved = t[: len(old.centres)] + t[len(old.centres) :]
         expected, by_chance = 2.0, old.by_chance
     total = float(moved.mean())
-    most = tuple(int(bit) for bit in np.argsort(-moved, kind="stable")[:_NAMED])
+    most = tuple(each * int(place) for place in np.argsort(-moved, kind="stable")[:_NAMED])
     text = f"projections have moved {total / expected:.1f} times as much as by chance, most in bit {most[0]}"
     score = (expected - total) / max(1.0, by_chance / _STEADY)
     return Evidence(score, float("nan"), float("nan"), most, text)

@@ -127,7 +127,7 @@ class PartialFailure(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Somebody else is writing to this store."""
+    """Another process is writing to this store."""
 
 
 class TooLarge(StoreError):

@@ -60,7 +60,7 @@ def mutual_information(
     values = validation.numbers("distances", distances, ndim=1)
     if not (values.min() >= 0 and values.max() <= n_bits):
         raise InvalidInput(f"`distances` must lie between 0 and n_bits = {n_bits}.")
-    mask = validation.boolean_matrix("is_neighbor", np.atleast_2d(is_neighbor), (1, len(values)))[0]
+    mask = validation.boolean_matrix("is_neighbor", is_neighbor, (len(values),))
     joint = _joint(values, mask, n_bits, n_bins)
     p_distance, p_class = joint.sum(axis=0), joint.sum(axis=1)
     own = p_distance if form == "distance" else p_class
@@ -98,7 +98,7 @@ def mutual_information_gradient(
     if others.shape[1] != n_bits:
         raise InvalidInput(f"`codes` must have {n_bits} bits, as `code` has; got {others.shape[1]}.")
     n_bins = n_bits if n_bins is None else validation.integer("n_bins", n_bins, minimum=1)
-    mask = validation.boolean_matrix("is_neighbor", np.atleast_2d(is_neighbor), (1, len(others)))[0]
+    mask = validation.boolean_matrix("is_neighbor", is_neighbor, (len(others),))
     if mask.all() or not mask.any():
         return np.zeros(n_bits)
     distances = (n_bits - others @ phi) / 2

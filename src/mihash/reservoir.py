@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import validation
 from .errors import InvalidInput, NotReady
 from .kernels import one_thread
+from .label_names import LabelNames
 from .mapping import HashMapping
 from .neighbors import (
     FRACTION,
@@ -80,6 +81,7 @@ class Reservoir:
         self._forgotten = 0  # examples that no longer count for the acceptance of new ones
         self._fixed = as_neighborhood(neighbors)
         self._neighborhood = self._fixed
+        self._class_names = LabelNames()
         self._measured_at = 0
         self._asked: tuple[int, Neighborhood] | None = None  # the threshold at an example count
         self.measures = True
@@ -207,8 +209,9 @@ class Reservoir:
         self._measure()
 
     def add(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
-        """Offer examples to the sample."""
-        vectors, targets = self.check(X, y)
+        """Offer examples to the sample, with labels of any kind or none; strings become numbers."""
+        vectors, targets = self.check(X, self._class_names.codes(y))
+        self._class_names.keep()
         self.apply(vectors, targets, self.plan(len(vectors)))
 
     def check(
@@ -236,6 +239,8 @@ class Reservoir:
         twin._X = None if self._X is None else self._X.copy()
         twin._y = None if self._y is None else self._y.copy()
         twin._origin = self._origin.copy()
+        twin._class_names = LabelNames()
+        twin._class_names.restore(self._class_names.state())
         return twin
 
     def state(self) -> State:
@@ -253,6 +258,7 @@ class Reservoir:
             "X": None if self._X is None else self.X,
             "y": self.y,
             "origin": self.origin,
+            "class_names": self._class_names.state(),
         }
 
     def restore(self, state: State) -> None:
@@ -268,6 +274,8 @@ class Reservoir:
             self._neighborhood = neighborhood_from_state(state["neighborhood"])
         if state["fixed"]:
             self._fixed = self._neighborhood
+        if "class_names" in state:  # not in files of earlier versions
+            self._class_names.restore(state["class_names"])
 
 
 def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) -> None:

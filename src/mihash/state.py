@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from . import validation
 from .errors import CorruptStore, InvalidInput, StoreError, UnsupportedVersion
 
 State = dict[str, Any]
@@ -75,7 +76,7 @@ def load(data: bytes) -> State:
 
 def write(path: str | os.PathLike[str], state: State) -> None:
     """Write ``state`` to a file so that a crash leaves the old file or the new one, never a part."""
-    replace_file(Path(path), dump(state))
+    replace_file(validation.path("path", path), dump(state))
 
 
 def replace_file(target: Path, data: bytes) -> None:
@@ -118,7 +119,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def read(path: str | os.PathLike[str]) -> State:
     """Return the state in a file that `write` wrote."""
     try:
-        data = Path(path).read_bytes()
+        data = validation.path("path", path).read_bytes()
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error}.") from error
     try:

@@ -130,6 +130,7 @@ class TriggerUpdate(Trigger):
         """Check the parameters."""
         validation.number("theta", self.theta, finite=False)
         validation.integer("interval", self.interval, minimum=1)
+        validation.boolean("relative", self.relative)
 
     def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:
         """Compare the gain in quality with theta."""

@@ -6,8 +6,10 @@ rest of the package uses; it never changes the caller's array.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -121,7 +123,9 @@ def features(
 def width(name: str, X: NDArray[Any], n_features: int | None) -> None:
     """Refuse a matrix (n, d) whose rows have another number of features; None for any."""
     if n_features not in (None, X.shape[1]):
-        raise InvalidInput(f"`{name}` must have {n_features} features, as all before it; got shape {X.shape}.")
+        raise InvalidInput(
+            f"`{name}` must have {n_features} features, like all earlier rows; got shape {X.shape}."
+        )
 
 
 def finite(name: str, matrix: NDArray[np.float32], first_row: int = 0, any_length: bool = False) -> None:
@@ -173,6 +177,8 @@ def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDAr
             f"`{name}` must be integers below 2**63; got {int(raw.max())}. "
             "Number them: np.unique(y, return_inverse=True)[1]."
         )
+    if raw.dtype.kind in "fO" and raw.ndim == 1 and any(missing := [is_missing(each) for each in raw.tolist()]):
+        raise InvalidInput(f"`{name}` lacks a label in row {missing.index(True)}: leave out rows without a label.")
     if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")
@@ -238,7 +244,8 @@ def _split_missing(name: str, y: GivenLabels) -> tuple[Any, NDArray[np.bool_]]:
     part = cells.any(axis=1) & ~lost
     if part.any():
         raise InvalidInput(
-            f"`{name}` must have a whole row of 0 and 1 or none of it; row {np.flatnonzero(part)[0]} lacks a part."
+            f"Each row of `{name}` must be complete or entirely missing; row {np.flatnonzero(part)[0]} is partly "
+            "missing."
         )
     if not lost.any() and masked is None:
         return y, lost
@@ -335,6 +342,18 @@ def as_rows(name: str, X: ArrayLike, y: Any = None) -> tuple[NDArray[Any], Any]:
     if raw.ndim != 1:
         return raw, y
     return raw[None], y if y is None or (np.ndim(y) == 1 and len(y) == 1) else [y]
+
+
+def path(name: str, value: str | os.PathLike[str]) -> Path:
+    """Return where a file or folder is.
+
+    >>> path("path", b"index")
+    Traceback (most recent call last):
+    mihash.errors.InvalidInput: `path` must be a string or a Path; got b'index'.
+    """
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        raise InvalidInput(f"`{name}` must be a string or a Path; got {value!r:.80}.")
+    return Path(value)
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -170,7 +170,7 @@ BAD = {
     "huge number": (
         lambda f: jsonl(f, (1300, '{"id": 1, "vector": [1, 2, 3, 4, 5, 1%s]}' % ("0" * 400))),
         [],
-        "a number too large",
+        "or in one of the rows after it, is too large.",
     ),
     "key of jsonl": (
         lambda f: jsonl(f, (1300, '{"id": 1.5, "vector": [1, 2, 3, 4, 5, 6]}')),

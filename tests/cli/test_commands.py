@@ -190,7 +190,7 @@ def test_search_within_a_radius(mihash, index):
         ([], "Search with one of these: a FILE of vectors, --vector NUMBERS, or --key KEY."),
         (["--key", "7", "--vector", "1"], "Search with one of these"),
         (["--key", "none"], "The key 'none' is not stored."),
-        (["--vector", "1, 2"], "--vector has a vector of 2 numbers, and the index has vectors of 6."),
+        (["--vector", "1, 2"], "--vector has 2 numbers; vectors of this index have 6."),
         (["--vector", "1, a"], "could not convert string to float: 'a'"),
         (["--key", "7", "--where", "{colour: 1}"], "--where must be JSON"),
         (["--key", "7", "--where", "[1]"], "--where must be a JSON object"),

@@ -22,7 +22,7 @@ def test_images_to_an_index(mihash, tmp_path):
     assert broken.code != 0
     assert "a/7.png cannot be read as an image" in broken.err
     skipped = mihash("features", tmp_path / "photos", out, "--size", "16", "--skip-unreadable")
-    assert "Left out, since they are no images: a/7.png" in skipped.out
+    assert "Left out, because they are not images: a/7.png" in skipped.out
     assert mihash("features", tmp_path / "photos", out, "--components", "40").code != 0
     index = tmp_path / "index"
     assert mihash("create", index, "--bits", "16").code == 0

@@ -38,7 +38,11 @@ def test_upsert_replaces_and_adds(mihash, index, tmp_path, write_csv, data):
         ("f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6\n", (), "has no keys: say with --key which column"),
         ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n1,2,3,4,5,6,8\n", (), "row 1 has the key of"),
         ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n", ("--metadata", "all", "--except", "no"), "has no column 'no'"),
-        ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n", ("--except", "id"), "--except is for --metadata all"),
+        (
+            "id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n",
+            ("--except", "id"),
+            "--except can only be used with --metadata all.",
+        ),
     ],
 )
 def test_what_upsert_refuses(mihash, index, tmp_path, lines, words, message):

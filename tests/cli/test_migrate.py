@@ -36,4 +36,4 @@ def test_the_whole_procedure(mihash, index, tmp_path):
 
 def test_steps_exclude_each_other(mihash, index):
     run = mihash("migrate", index, "--cut-over", "--cancel")
-    assert (run.code, "Give one of --cut-over and --cancel" in run.err) == (2, True)
+    assert (run.code, "Give only one of --cut-over and --cancel" in run.err) == (2, True)

@@ -50,7 +50,7 @@ def learned(index):
     checks = [(each.number, each.kind, each.seen, each.gain, each.reason) for each in index.history()]
     stored = edition.ids.tolist(), edition.columns.tobytes(), edition.factors.tobytes()
     vectors = index._table.fetch(edition.ids).tobytes()
-    return saved.dump(index._history.loop.state()), checks, versions, stored, vectors
+    return saved.dump(index._durable.loop.state()), checks, versions, stored, vectors
 
 
 def begun(monkeypatch):
@@ -78,7 +78,7 @@ def test_the_same_bits_as_one_after_the_other(tmp_path, monkeypatch, name):
         with filled(tmp_path / str(size), CASES[name], size) as index:
             assert learned(index) == expected
         with mihash.open(tmp_path / str(size)) as again:
-            assert saved.dump(again._history.loop.state()) == expected[0]
+            assert saved.dump(again._durable.loop.state()) == expected[0]
     assert counts == [N, 700, 700, 700]  # the last rows are few
     assert not [each for each in threading.enumerate() if each.name == "mihash-learn"]
 
@@ -88,11 +88,11 @@ def test_a_key_that_is_stored_costs_no_replay(tmp_path, monkeypatch):
     X, _ = rows(20)
     with mihash.open(tmp_path, n_bits=16) as index:
         index.add(X[:900], keys=[f"a{i}" for i in range(900)])
-        loop = index._history.known
+        loop = index._durable.known
         with pytest.raises(DuplicateKey):
             index.add(X[900:1800], keys=["b", *(f"a{i}" for i in range(899))])
         assert (len(index), index.seen, counts) == (900, 900, [900])
-        assert index._history.known is loop
+        assert index._durable.known is loop
 
 
 def test_a_full_disk_takes_back_what_was_learned(tmp_path):

@@ -52,9 +52,9 @@ def test_an_alarm_is_an_event_of_the_history(expected):
 
 
 KILLS = {
-    "before the alarm is noted": ("History", "_note", "args[1].kind == 'alarm'"),
+    "before the alarm is noted": ("DurableLoop", "_note", "args[1].kind == 'alarm'"),
     "before the learner follows": ("MomentHash", "refresh", "True"),
-    "after the alarm is stored": ("History", "flush", "any(c.kind == 'alarm' for c, _ in args[0]._pending)"),
+    "after the alarm is stored": ("DurableLoop", "flush", "any(c.kind == 'alarm' for c, _ in args[0]._pending)"),
 }
 
 
@@ -67,7 +67,7 @@ def test_a_kill_in_the_middle_of_an_alarm_loses_nothing(tmp_path, expected, mome
         sys.path.insert(0, {str(tmp_path)!r})
         import numpy as np
         import mihash
-        from mihash.index.history import History
+        from mihash.index.durable_loop import DurableLoop
         from mihash.online import MomentHash
         from rows import X, y, index
         original = {owner}.{method}
@@ -111,8 +111,8 @@ def test_a_replay_follows_the_log_where_measuring_would_differ(tmp_path, expecte
     """As on another processor, where learning ends in other last bits: stored alarms are read."""
     with mihash.OnlineIndex.create(tmp_path / "index", **OPTIONS) as index:
         index.add(X[:2000], y[:2000])
-        index._history.flush()
-        index._history.forget()  # as after a crash, without a checkpoint
+        index._durable.flush()
+        index._durable.forget()  # as after a crash, without a checkpoint
         monkeypatch.setattr(mihash.DriftWatch, "add", lambda *_: None)
         index.catch_up()
         assert [check.kind for check in index.history()].count("alarm") == 1
@@ -124,7 +124,7 @@ def test_a_replay_follows_the_log_where_measuring_would_differ(tmp_path, expecte
 def test_an_alarm_names_the_classes_that_lose_most_also_from_rows_on_the_disk(tmp_path):
     with mihash.OnlineIndex.create(tmp_path / "index", **OPTIONS) as index:
         index.add(X, NAMES[y], at_once=1)
-        index._history.forget()
+        index._durable.forget()
         index.catch_up()
         (reason,) = [check.reason for check in index.history() if check.kind == "alarm"]
     losers = re.search(r"most about classes (\w+), (\w+) and (\w+); the sum", reason).groups()
@@ -139,17 +139,17 @@ def test_prices_are_events_and_are_replayed(tmp_path):
         assert (event.kind, event.seen, event.current, event.snapshot) == ("price", 1000, 1000, 5)
         index.add(X[1000:], y[1000:])
         first, mapping = told(index), index.current
-        index._history.forget()
+        index._durable.forget()
         assert index.current == mapping
         assert told(index) == first
-        assert index._history.loop.branches[0].trigger.price == 1000
+        assert index._durable.loop.branches[0].trigger.price == 1000
         index.wait()
         price = index.set_price()
         assert price >= 1
         assert "the last rehash took" in index.history()[-1].reason
     with mihash.open(tmp_path / "index") as index:
         index.add(X[:1], y[:1])
-        assert index._history.loop.branches[0].trigger.price == price
+        assert index._durable.loop.branches[0].trigger.price == price
         assert index.stats().decisions == len([check for check in first if check[1] not in ("alarm", "price")])
 
 

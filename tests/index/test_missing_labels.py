@@ -107,7 +107,7 @@ def test_all_labels_of_a_call_may_be_missing_but_of_the_first(tmp_path):
     ("y", "message"),
     [
         ([1, None, 3], "one label for each of the 2 rows; got 3"),
-        (np.array([[0, np.nan], [1, 0]]), "row 0 lacks a part"),
+        (np.array([[0, np.nan], [1, 0]]), "row 0 is partly missing"),
         ([validation.MISSING, 1], "stands for a label that is missing"),
         (["cat", 3], "all strings or all integers"),
         ([None, 0.5], "must be integers"),

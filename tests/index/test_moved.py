@@ -31,7 +31,7 @@ def left_behind(tmp_path):
     index.rehash()
     index.add(*rows(450, seed=2))
     index.wait()
-    history, mapping = index.history(), index._history.loop.accepted
+    history, mapping = index.history(), index._durable.loop.accepted
     shutil.copytree(tmp_path / "made", tmp_path / "moved")
     index.close()
     return tmp_path / "moved", history, mapping
@@ -39,7 +39,7 @@ def left_behind(tmp_path):
 
 def reopened(folder):
     index = mihash.OnlineIndex.open(folder)
-    return index, index._history.loop  # the replay
+    return index, index._durable.loop  # the replay
 
 
 def test_the_log_is_followed_by_a_trigger_that_would_decide_otherwise(left_behind, monkeypatch):

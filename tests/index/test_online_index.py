@@ -29,7 +29,7 @@ from mihash.errors import (
     UnknownField,
     UnknownName,
 )
-from mihash.index import history as journal
+from mihash.index import durable_loop
 from mihash.online import LEARNERS
 from mihash.store.sqlite.database import Database
 
@@ -96,7 +96,7 @@ def test_what_is_learned_does_not_depend_on_chunks_or_reopening(folder, tmp_path
         whole.add(X, y)
         expected, fingerprint = decisions(whole), whole.current.fingerprint
     assert sum(row[3] for row in expected) > 3
-    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 300)
+    monkeypatch.setattr(durable_loop, "CHECKPOINT_ROWS", 300)
     mihash.OnlineIndex.create(tmp_path / "b", n_bits=16, trigger=mihash.TriggerUpdate(0.0)).close()
     rng, start = np.random.default_rng(1), 0
     while start < len(X):
@@ -144,7 +144,7 @@ def test_learning_in_pieces_is_learning(folder, tmp_path, monkeypatch):
         whole.add(X[1000:1050])  # without labels: not learned from
         whole.add(X[1050:], y[1050:])
         expected, fingerprint = decisions(whole), whole.current.fingerprint
-    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 250)
+    monkeypatch.setattr(durable_loop, "CHECKPOINT_ROWS", 250)
     with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index:
         assert index.add(X[:1000], y[:1000], at_once=300) == list(range(1000))
         assert (len(index), index.seen, index.behind) == (1000, 300, 700)
@@ -425,7 +425,7 @@ def test_a_rehash_that_failed_does_not_happen_later(folder, monkeypatch):
         index.add(X)
         before = decisions(index)
         with monkeypatch.context() as patched:
-            patched.setattr(journal.History, "_write", fail)
+            patched.setattr(durable_loop.DurableLoop, "_write", fail)
             with pytest.raises(StoreError, match="I/O error"):
                 index.rehash()
         index.stats()  # writes decisions that are only in memory
@@ -882,15 +882,15 @@ def test_a_full_disk_after_the_rows_were_stored_is_a_warning(folder, monkeypatch
     X, y = stream(600)
     with mihash.OnlineIndex.create(folder, n_bits=16, trigger=mihash.TriggerUpdate(0.0)) as index:
         index.add(X[:300], y[:300])
-        flush = journal.History.flush
+        flush = durable_loop.DurableLoop.flush
 
         def full(_):
             raise StoreError("The disk is full.")
 
-        monkeypatch.setattr(journal.History, "flush", full)
+        monkeypatch.setattr(durable_loop.DurableLoop, "flush", full)
         with pytest.warns(RuntimeWarning, match="rows are stored"):
             index.add(X[300:], y[300:])
-        monkeypatch.setattr(journal.History, "flush", flush)
+        monkeypatch.setattr(durable_loop.DurableLoop, "flush", flush)
         assert len(index) == 600
         fingerprint = index.current.fingerprint
         index.wait()
@@ -965,7 +965,7 @@ def test_requests_on_both_sides_of_a_checkpoint_are_replayed_once(folder, tmp_pa
 
 def test_replayed_rows_count_towards_the_next_checkpoint(folder, tmp_path, monkeypatch):
     X, y = stream(400)
-    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 300)
+    monkeypatch.setattr(durable_loop, "CHECKPOINT_ROWS", 300)
     with mihash.OnlineIndex.create(folder, n_bits=16) as index:
         index.add(X[:250], y[:250])
         with crashed(index, tmp_path / "crashed") as again:
@@ -1065,7 +1065,7 @@ def test_compacting_without_room_says_what_was_done_and_writes_go_on(folder, mon
 
 
 def test_mappings_are_dropped_and_made_again_where_no_checkpoint_can_be_read(folder, monkeypatch):
-    monkeypatch.setattr(journal, "CHECKPOINT_ROWS", 200)
+    monkeypatch.setattr(durable_loop, "CHECKPOINT_ROWS", 200)
     X = np.random.default_rng(0).standard_normal((1400, 6)).astype(np.float32)
     options = {"n_bits": 16, "reservoir_size": 50, "trigger": mihash.TriggerUpdate(-1.0, 20)}
     with mihash.OnlineIndex.create(folder, **options) as index:
@@ -1261,7 +1261,30 @@ def test_a_reopened_index_counts_what_it_has_seen_without_an_add(folder):
 
 def test_a_history_that_only_learns_decides_on_request(folder):
     with mihash.open(folder, n_bits=16) as index:
-        index._history = journal.History(index._table, index.options, learn_only=True)
+        index._durable = durable_loop.DurableLoop(index._table, index.options, learn_only=True)
         index.add(*stream(1000))
         index.rehash()
         assert [check.kind for check in index.history()] == ["start", "normalization", "request"]
+
+
+@pytest.mark.parametrize("path", [3, None, b"index"])
+def test_a_path_that_is_none_is_refused(path):
+    for call in (mihash.open, mihash.OnlineIndex.create, mihash.OnlineIndex.open, mihash.load_mapping):
+        with pytest.raises(InvalidInput, match="`path` must be a string or a Path"):
+            call(path)
+
+
+def test_wait_measures_the_recall_of_a_large_index_before_the_first_search(tmp_path, monkeypatch):
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)
+    X = np.random.default_rng(0).standard_normal((3000, 96)).astype(np.float32)
+    with mihash.open(tmp_path / "index") as index:
+        index.add(X)
+        assert index.stats().recall is None
+        assert index.wait()
+        known = index.stats()
+        assert known.recall >= 0.95
+        index.search(X[0])
+        assert index.stats().rescore == known.rescore
+    with mihash.open(tmp_path / "index") as index:
+        assert index.stats().recall == known.recall
+        assert index.wait(timeout=0)  # nothing is left to measure

@@ -5,7 +5,7 @@ import pytest
 
 import mihash
 from mihash.errors import InvalidInput
-from mihash.index import history
+from mihash.index import durable_loop
 from mihash.online import MomentHash
 from mihash.online.past_examples import KeptExamples
 
@@ -45,7 +45,7 @@ def test_it_learns_otherwise_than_without(tmp_path, expected):
 def test_a_reopened_index_draws_the_same(tmp_path, expected):
     index = fed(tmp_path / "index", [430], stop=430)
     for start in range(430, 1300, 290):
-        index._history.forget()  # as after a kill: learned again from the rows
+        index._durable.forget()  # as after a kill: learned again from the rows
         index.add(X[start : start + 290], y[start : start + 290])
         index.close()
         index = mihash.OnlineIndex.open(tmp_path / "index")
@@ -57,14 +57,14 @@ def test_a_reopened_index_draws_the_same(tmp_path, expected):
 def test_a_long_replay_is_not_repeated_after_the_next_kill(tmp_path, expected):
     with fed(tmp_path / "index", [1300]) as index:
         assert index.verify()["checkpoints"] == 0
-        index._history.forget()
+        index._durable.forget()
         assert index.current.fingerprint == expected
         assert index.verify()["checkpoints"] == 1
 
 
 def test_a_checkpoint_comes_sooner_where_rows_are_wide(tmp_path, expected, monkeypatch):
-    monkeypatch.setattr(history, "_WIDE_ROWS", 100)
-    monkeypatch.setattr(history, "_WIDE_VALUES", 10 * 600)
+    monkeypatch.setattr(durable_loop, "_WIDE_ROWS", 100)
+    monkeypatch.setattr(durable_loop, "_WIDE_VALUES", 10 * 600)
     with fed(tmp_path / "index", [650] * 2) as index:
         assert index.verify()["checkpoints"] == 2
         assert index.current.fingerprint == expected
@@ -84,18 +84,18 @@ def purged(folder, forgets):
         index.compact()
         index.add(X[650:900], y[650:900])
         if forgets:
-            index._history.forget()
+            index._durable.forget()
         index.delete([601, 700])
         index.add(X[900:], None)  # in an index with labels, rows without are not learned from
         index.add(X[900:], y[900:])
         if forgets:
-            index._history.forget()
+            index._durable.forget()
         index.catch_up()
-        past = index._history.loop.learner.past
+        past = index._durable.loop.learner.past
         assert len(past) == 1300 - 202
         found, labels = past.at(np.array([0, 1, 1000]))
         assert labels.tolist() == y[[1, 2, 1202]].tolist()
-        assert np.array_equal(found, index._history.loop.normalization.apply(X[[1, 2, 1202]]))
+        assert np.array_equal(found, index._durable.loop.normalization.apply(X[[1, 2, 1202]]))
         return index.current.fingerprint
 
 
@@ -112,7 +112,7 @@ def test_a_kill_does_not_matter_where_a_window_purges(tmp_path, monkeypatch):
             for start in range(0, 1300, 130):
                 index.add(X[start : start + 130], y[start : start + 130])
                 if name == "always":
-                    index._history.forget()
+                    index._durable.forget()
             index.catch_up()
             assert index.stats().deleted < 200
             found.append(index.current.fingerprint)
@@ -121,8 +121,8 @@ def test_a_kill_does_not_matter_where_a_window_purges(tmp_path, monkeypatch):
 
 def test_the_checkpoint_does_not_hold_the_rows(tmp_path):
     with fed(tmp_path / "index", [1300]) as index:
-        assert len(index._history.loop.learner._kept) == 0
-        assert index._history.loop.learner.learned()["kept"] == KeptExamples().state()
+        assert len(index._durable.loop.learner._kept) == 0
+        assert index._durable.loop.learner.learned()["kept"] == KeptExamples().state()
 
 
 def test_it_cannot_be_had_on_ray(tmp_path):

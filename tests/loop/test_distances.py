@@ -67,7 +67,7 @@ def test_of_an_index(tmp_path, options):
         decisions = index.history()
         measured = [each for each in decisions if each["kind"] == "trigger" and each["accepted"]]
         for each in [index.distances(row["number"]) for row in decisions if row["accepted"]]:
-            block = index._history.loop.learner.block_size
+            block = index._durable.loop.learner.block_size
             assert each.sample == len(X) // block * block
             assert each.neighbors.sum() == pytest.approx(1)
             assert each.others.sum() == pytest.approx(1)

@@ -182,7 +182,6 @@ BAD = [
     ("three dimensions", X[None, :2], [0, 1]),
     ("wrong width", X[:2, :5], [0, 1]),
     ("labels of another length", X[:3], [0, 1]),
-    ("no labels", X[:3], None),
     ("another kind of labels", X[:2], np.eye(2)),
     ("labels that are not whole", X[:2], [0.5, 1]),
     ("text", [["a"] * 12], [0]),
@@ -202,6 +201,31 @@ def test_bad_examples_change_nothing(name, examples, labels, n, tmp_path):
     assert "`" in str(caught.value) or "labels" in str(caught.value), name
     system.save(tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_later_examples_may_come_without_labels():
+    """They are counted, and not learned from, as with labels that are all missing."""
+    without, missing = loop(), loop()
+    for system, none in ((without, None), (missing, [None] * 300)):
+        system.feed(X[:700], y[:700])
+        system.feed(X[700:1000], none)
+        system.feed(X[1000:], y[1000:])
+    assert without.current == missing.current
+    assert without.history() == missing.history()
+
+
+def test_a_learner_is_that_of_one_stream():
+    learner = mihash.online.MomentHash(8)
+    with pytest.raises(InvalidInput):
+        mihash.OnlineHashing(learner, neighbors=np.eye(3))
+    first = mihash.OnlineHashing(learner)
+    first.feed(X[:300], y[:300])
+    with pytest.raises(InvalidInput, match="`learner` is in use for another stream"):
+        mihash.OnlineHashing(learner)
+    before = first.current
+    second = mihash.OnlineHashing(learner.copy())
+    second.feed(X[300:600], y[300:600])
+    assert first.current == before != second.current
 
 
 def test_bad_first_examples_leave_a_fresh_loop():

@@ -9,7 +9,7 @@ from checks import clusters
 from mihash.errors import InvalidInput
 from mihash.online import MomentHash
 from mihash.online.drawn_rows import StepRows, from_past, from_sample
-from mihash.online.information_step import information_step
+from mihash.online.information_step import N_BINS, information_step
 from mihash.online.moment_basis import Basis, dimension, factor, principal_directions, scale_of, solve
 from mihash.online.moments import Moments, indicators
 from mihash.online.past_examples import KeptExamples
@@ -213,7 +213,7 @@ def test_information_is_that_of_plain_loops(smoothing):
     step = information_step(P.astype(np.float32), near, 2.0, smoothing)
     spread = np.sqrt((P**2).mean(axis=0))
     assert np.allclose(step.spread, spread, rtol=1e-5)
-    expected = oracles.information(P, near, 2.0 / spread, 16, smoothing)
+    expected = oracles.information(P, near, 2.0 / spread, N_BINS, smoothing)
     assert np.allclose(step.information, expected, atol=1e-5)
     assert step.information[4] == 0
 
@@ -224,7 +224,7 @@ def test_the_gradient_is_that_of_finite_differences(smoothing):
     steep = 2.0 / np.sqrt((P**2).mean(axis=0))
     step = information_step(P.astype(np.float32), near, 2.0, smoothing)
     V = np.tanh(P * steep)
-    fixed = oracles.log_ratios(*oracles.histograms(V, near, 16), smoothing) if smoothing else None
+    fixed = oracles.log_ratios(*oracles.histograms(V, near, N_BINS), smoothing) if smoothing else None
     h = 1e-6
     worst = 0.0
     for i in range(len(P)):
@@ -233,7 +233,7 @@ def test_the_gradient_is_that_of_finite_differences(smoothing):
             for sign in (1, -1):
                 moved = P.copy()
                 moved[i, j] += sign * h
-                ends.append(oracles.information(moved, near, steep, 16, smoothing, fixed).mean())
+                ends.append(oracles.information(moved, near, steep, N_BINS, smoothing, fixed).mean())
             worst = max(worst, abs((ends[0] - ends[1]) / (2 * h) - step.gradient[i, j]))
     assert worst <= 1e-6
 

@@ -120,7 +120,7 @@ def test_runs():
         (OTHER.format("correlation", "distributions"), "`draws` of the kind `correlation` must be one of"),
         (OTHER.format("distributions", "curves"), "`draws` of the kind `distributions` must be one of"),
         (OTHER.format("distributions", "distributions"), "`methods` must not be empty for the kind 'distr"),
-        (OTHER.format("correlation", "correlation") + 'methods = ["lsh"]\n', "knows no methods. Leave them out"),
+        (OTHER.format("correlation", "correlation") + 'methods = ["lsh"]\n', "has no key `methods`"),
     ],
 )
 def test_bad_definitions(text, message, tmp_path):
@@ -145,7 +145,7 @@ def test_keys_that_a_kind_does_not_obey_are_refused(kind, text, tmp_path):
     base = OTHER.format(kind, kind) + methods
     assert load_definition(written(tmp_path, base)).kind == kind
     key = text.split(" ")[0].split(".")[0]
-    with pytest.raises(InvalidInput, match=rf"mine.toml is of the kind '{kind}', which knows no {key}\. Leave"):
+    with pytest.raises(InvalidInput, match=rf"mine.toml: The kind '{kind}' has no key `{key}`\."):
         load_definition(written(tmp_path, base + text + "\n"))
 
 

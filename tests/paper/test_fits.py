@@ -303,7 +303,7 @@ def test_table_3_is_made_of_the_fits_of_table_1():
     ("text", "error", "message"),
     [
         ('methods = ["okh"]', UnknownName, "no batch method 'okh'"),
-        ('methods = ["sdh"]\nthetas = [0.0]', InvalidInput, "knows no thetas"),
+        ('methods = ["sdh"]\nthetas = [0.0]', InvalidInput, "has no key `thetas`"),
         (
             'methods = ["sdh"]\nonce = ["shk"]',
             InvalidInput,
@@ -326,7 +326,7 @@ def test_bad_definitions(tmp_path, text, error, message):
 def test_a_stream_knows_nothing_of_fits(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('title = "T"\nkind = "online"\ndraws = "curves"\nmethods = ["lsh"]\nn_features = 9\n')
-    with pytest.raises(InvalidInput, match="knows no n_features"):
+    with pytest.raises(InvalidInput, match="has no key `n_features`"):
         load_definition(path)
 
 

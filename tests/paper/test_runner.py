@@ -118,7 +118,7 @@ def test_names_of_data_are_those_of_results():
 
 def test_a_killed_process_is_one_message(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "run_task", _die)
-    with pytest.raises(StoreError, match=r"A process was killed .* Run the same command again"):
+    with pytest.raises(StoreError, match=r"A worker process was killed.*Start again: finished results are kept"):
         run_tasks(pending([TINY], tmp_path, "smoke"), 2)
 
 

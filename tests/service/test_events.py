@@ -12,7 +12,7 @@ import mihash
 from mihash.service import Limits, events
 from mihash.service.client import Client
 from mihash.service.problems import Problem
-from mihash.store.sqlite import table_versions
+from mihash.store.sqlite import code_versions
 from over_http import Caller, rows
 
 
@@ -91,7 +91,7 @@ def test_a_clock_that_is_set_back_loses_no_version(running, monkeypatch):
         index = service.service.index
         index.wait()
         first = call.get("/v1/history?limit=1").body["decisions"][0]["number"]
-        monkeypatch.setattr(table_versions, "now", lambda: "2001-01-01T00:00:00.000+00:00")
+        monkeypatch.setattr(code_versions, "now", lambda: "2001-01-01T00:00:00.000+00:00")
 
         def rehash():
             time.sleep(0.7)

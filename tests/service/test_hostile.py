@@ -169,7 +169,7 @@ def test_a_full_disk_blinds_nobody(running, monkeypatch):
             raise full
 
         with monkeypatch.context() as patch:  # the disk is full when the rows are stored
-            patch.setattr(index._history, "flush", write)
+            patch.setattr(index._durable, "flush", write)
             assert call.post("/v1/items", {"vectors": X[300:].tolist()}).status == 201
         told = "The disk is full, and nothing was changed in the index. Make room and try again."
         monkeypatch.setattr(database, "write", write)

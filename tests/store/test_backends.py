@@ -5,7 +5,7 @@ import pytest
 
 from mihash.errors import CorruptStore, StoreError, UnsupportedVersion
 from mihash.store.sqlite.database import DATABASE, Database
-from mihash.store.sqlite.schema import FORMAT
+from mihash.store.sqlite.file_format import FORMAT
 from stored import numbers, put
 
 

@@ -4,7 +4,7 @@ import pytest
 from mihash import validation
 from mihash.errors import DuplicateKey, InvalidInput
 from mihash.store.change import Change, NumberedRows
-from mihash.store.sqlite.items import EncodedMetadata
+from mihash.store.metadata import EncodedMetadata
 from mihash.store.sqlite.segments import Segment
 from stored import X
 

@@ -9,7 +9,6 @@ from mihash.errors import CorruptStore
 from mihash.mapping import LinearMapping
 from mihash.search import nearest
 from mihash.store.edition import CODE_ROWS, Edition, read_codes, write_codes
-from mihash.store.sqlite.database import Database
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 6)).astype(np.float32)
@@ -106,13 +105,6 @@ def test_deletions_are_taken_over_by_a_new_version():
     assert new.n_items == 18
     more = new.encoded(np.arange(20, 25), X[20:25])
     assert more.ids[more.dead].tolist() == [2, 5]
-
-
-@pytest.fixture
-def database(tmp_path):
-    made = Database.create(tmp_path / "index", {})
-    yield made
-    made.close()
 
 
 def stored(database, edition, start=0):

@@ -11,10 +11,10 @@ from test_filters import filters, items, st
 from mihash.errors import CorruptStore
 from mihash.store.change import Change
 from mihash.store.filters import compile_filter
-from mihash.store.sqlite import answers
+from mihash.store.sqlite import answers, field_index
 from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave, mask_of
+from mihash.store.sqlite.file_format import create_schema
 from mihash.store.sqlite.items import describe_items, insert_items, remove_items
-from mihash.store.sqlite.schema import create_schema
 from stored import FIRST, X, opened
 
 from mihash.store.metadata import encode_metadata  # isort: skip
@@ -146,3 +146,42 @@ def test_few_items_and_parts_of_strings_get_no_index(table, monkeypatch):
     with table.database.read() as connection:
         assert filtered_fields(connection) == {}
     table.rebuild(FIRST)
+
+
+def test_a_table_that_becomes_large_gets_indexes_of_its_common_short_fields(table, monkeypatch):
+    monkeypatch.setattr(field_index, "FEWEST_ITEMS", 30)
+
+    def described(i):
+        fields = {
+            "text": "long " * 10,
+            "kind": i % 3,
+            "rare" if i % 5 == 0 else "often": "x",
+            "tags": ["a", str(i)],
+        }
+        return fields | {
+            "box": {"x": i},
+            'a"b': i,
+            "many": [i] * 9,
+            "at": f"2026-11-{i:02d}T00:00:00+00:00",
+            "last": i,
+        }
+
+    table.add(X[:29], metadata=[described(i) for i in range(29)])
+    with table.database.read() as connection:
+        assert filtered_fields(connection) == {}
+    table.add(X[29:31], metadata=[described(i) for i in range(29, 31)])
+    table.add(X[31:35], metadata=[described(i) for i in range(31, 35)])
+    with table.database.read() as connection:
+        assert filtered_fields(connection) == {"kind": 0, "tags": 1, "at": 2, "last": 3}
+    for where in ({"kind": 1}, {"tags": "33"}, {"at": {"$gt": "2026-11-20"}}, {"often": None}, {"last": 5}):
+        found = table.search(X[:1], 99, where=where, rescore=0).keys[0].tolist()
+        assert sorted(found) == sorted(table.listed(compile_filter(where))[1])
+    table.verify()
+
+
+def test_a_large_table_without_metadata_gets_no_index(table, monkeypatch):
+    monkeypatch.setattr(field_index, "FEWEST_ITEMS", 30)
+    table.add(X[:40])
+    table.add(X[40:50], metadata=[{"a": 1}] * 10)
+    with table.database.read() as connection:
+        assert filtered_fields(connection) == {}

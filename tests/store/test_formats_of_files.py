@@ -10,7 +10,7 @@ import pytest
 import mihash
 from mihash.errors import UnsupportedVersion
 from mihash.store.sqlite.database import Database
-from mihash.store.sqlite.schema import FORMAT
+from mihash.store.sqlite.file_format import FORMAT
 from mihash.store.sqlite.settings import read_settings, write_settings
 
 X = np.random.default_rng(0).integers(-8, 8, (600, 4)).astype(np.float32)

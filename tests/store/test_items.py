@@ -10,10 +10,9 @@ from soak.pages import pages_of
 from damage import flip_column, replace
 from mihash.errors import CorruptStore, DuplicateKey, InvalidInput
 from mihash.store.keys import as_keys, readings
-from mihash.store.metadata import decode_metadata
+from mihash.store.metadata import as_metadata, decode_metadata
 from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.items import (
-    as_metadata,
     check_items,
     ids_of,
     insert_items,
@@ -51,13 +50,6 @@ ODD_KEYS = [
     "%",
     "A",
 ]
-
-
-@pytest.fixture
-def database(tmp_path):
-    made = Database.create(tmp_path / "index", {})
-    yield made
-    made.close()
 
 
 def insert(database, keys, texts=None, first=0):
@@ -364,6 +356,6 @@ def test_the_largest_number_is_asked_of_both_indexes(tmp_path, database, index):
     with (
         closing(Database(tmp_path / "index", read_only=True)) as again,
         again.read() as connection,
-        pytest.raises(CorruptStore, match="one ends with 900, the other with 964"),
+        pytest.raises(CorruptStore, match="largest key is 900 in one index and 964 in the other"),
     ):
         top_key(connection)

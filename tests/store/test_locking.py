@@ -201,9 +201,6 @@ def test_a_folder_that_cannot_be_written_is_not_written(folder, locked_folder):
     assert without_permission(folder, "write") == ["StoreError"]
 
 
-READONLY = "SQLite says READONLY_DIRECTORY there, and _check_format only knows CANTOPEN"
-
-
 @linux
 def test_a_folder_that_cannot_be_written_is_read(folder, locked_folder):
     locked_folder.close()

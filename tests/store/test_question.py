@@ -122,7 +122,7 @@ def test_a_radius_is_never_ranked_again(table):
             table.search(Q, radius=4, **options)
     with pytest.raises(InvalidInput, match="`margins` must be True, False or None"):
         table.search(Q, margins=1)
-    with pytest.raises(InvalidInput, match="leave it or `rescore` out"):
+    with pytest.raises(InvalidInput, match="Give `recall` or `rescore`, not both"):
         table.search(Q, rescore=5, recall=0.9)
     for recall in (0, 1.5, "high"):
         with pytest.raises(InvalidInput, match="`recall` must be"):

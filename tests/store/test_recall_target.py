@@ -58,6 +58,13 @@ def test_a_search_looks_up_as_many_candidates_as_reach_the_target(table):
     assert table.target.known() == table.target.choice(10)
 
 
+@pytest.fixture
+def nothing_held(monkeypatch):
+    """Let no table be so small that its vectors are held in memory."""
+    monkeypatch.setattr("mihash.store.recall_target.MOST_NUMBERS", 0)
+
+
+@pytest.mark.usefixtures("nothing_held")
 @pytest.mark.parametrize("lengths_decide", [False, True])
 def test_searches_find_what_was_measured(tmp_path, lengths_decide):
     own, X = np.random.default_rng(5), rows(6000)
@@ -90,6 +97,7 @@ def test_more_results_need_more_candidates(table):
     assert table.target.choice(3, 0.9) == table.target.choice(10, 0.9)
 
 
+@pytest.mark.usefixtures("nothing_held")
 def test_a_small_table_reaches_the_target_and_a_large_one_keeps_the_limit(table, monkeypatch):
     reached = table.target.choice(10)
     assert 120 < reached.rescore <= 2000
@@ -134,6 +142,7 @@ def test_rows_that_are_replaced_are_measured_again(tmp_path):
     table.close()
 
 
+@pytest.mark.usefixtures("nothing_held")
 def test_a_search_by_default_finds_as_many_as_one_that_names_its_candidates(tmp_path):
     own = np.random.default_rng(2)
     centres = own.standard_normal((4, 32))
@@ -220,6 +229,7 @@ def test_what_was_measured_is_stored(table, tmp_path):
         again.close()
 
 
+@pytest.mark.usefixtures("nothing_held")
 def test_more_codes_are_not_ranked_where_that_finds_no_more(tmp_path):
     table = SQLiteTable.create(tmp_path / "index")
     table.rebuild(LinearMapping(rng.standard_normal((12, 2))))  # far too short to reach any target

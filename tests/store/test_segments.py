@@ -7,19 +7,11 @@ import pytest
 from damage import flip_column, replace
 from mihash.errors import CorruptStore, InvalidInput, TooLarge
 from mihash.store.sqlite import segments as module
-from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.segments import Segment, Segments
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 5)).astype(np.float32)
 PLAIN, MATRIX = ("int64", 0), ("uint8", 3)
-
-
-@pytest.fixture
-def database(tmp_path):
-    made = Database.create(tmp_path / "index", {})
-    yield made
-    made.close()
 
 
 def filled(database, sizes, dtype="float32", labels=None, vectors=X):

@@ -13,6 +13,7 @@ from .arguments import (
     KeyColumn,
     NoHeader,
     Ray,
+    UpsertKeyColumn,
     VectorColumn,
     open_index,
     open_vectors,
@@ -107,21 +108,21 @@ def add(
     A file is refused, even with --no-check, if the vectors, keys, labels or metadata of rows that were added have
     changed: because the file has changed, or because other columns are named. It is also refused if rows of it
     were deleted from the index: choose with --deleted what to do with them. An updated item counts as added.
-    Earlier versions of mihash stored only the vectors of a file; then labels and metadata are not compared the
-    first time, and a note says so.
+    If an index has checksums of the vectors only, because it was made before mihash stored those of labels and
+    metadata, labels and metadata are not compared the first time, and a note says so.
 
-    The standard input is read once, so rows before a bad one stay. With --source it can be resumed: send the same
-    rows again.
+    The standard input is read once, so blocks of rows before a bad one stay. With --source it can be resumed: send
+    the same rows again.
 
     In a .npz file, columns are arrays by name; for a .npy file, they are further .npy files, named by their paths.
     In CSV, a field that looks like a number is a number, true and false are booleans (--where flag=true), and an
     empty field is null. In JSON lines, a row may lack
-    metadata; on the standard input, a field that --metadata names must occur in the first 100 rows. An object in a
-    row of JSON lines or Parquet is filtered by as camera.lens; the fields of one called metadata are fields of the
-    item. Times are stored as the Python interface stores a datetime: ISO 8601 text, with a time zone in UTC.
+    metadata; on the standard input, a field that --metadata names must occur in the first 100 rows. In JSON
+    lines and Parquet, camera.lens names the field lens of an object camera; fields of an object named metadata
+    become fields of the item. Times are stored as ISO 8601 text; a time with a time zone is converted to UTC.
 
-    A class is a whole number or a name. If the first rows of an index (up to 1,024) have numbers, it has a hash in
-    place of each name that comes later; earlier versions of mihash did that with all names.
+    A class is a whole number or a name. If the first rows of an index (up to 1,024) have numbers, it stores a hash
+    of each name that comes later; earlier versions of mihash did that with all names.
     """
     from ..io.ingest import ingest
     from ..io.readers import Columns
@@ -162,7 +163,7 @@ def upsert(
     path: Folder,
     files: Files,
     vector: VectorColumn = None,
-    key: KeyColumn = None,
+    key: UpsertKeyColumn = None,
     label: LabelColumn = None,
     metadata: MetadataColumns = None,
     left_out: LeftOut = None,

@@ -40,6 +40,12 @@ KeyColumn = Annotated[
         show_default="key or id, if there is such a column",
     ),
 ]
+UpsertKeyColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The column of keys; required.", show_default="key or id, if there is such a column"
+    ),
+]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line of a CSV file is a row; columns are 1, 2, 3 and so on.")
 ]
@@ -85,7 +91,9 @@ Ray = Annotated[
 ]
 Partial = Annotated[
     bool,
-    typer.Option("--partial", help="For an index on Ray, answer without missing shards, and name them."),
+    typer.Option(
+        "--partial", help="For an index on Ray, answer even if shards are missing, and list the missing ones."
+    ),
 ]
 
 

@@ -166,7 +166,7 @@ def _measure_search(
 
 @command(_PANEL, "mihash plan --rows 1e9 --features 128 --bits 64 --nodes 16 --rate 5000")
 def plan(
-    rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1e6,
+    rows: Annotated[float, typer.Option(help="Vectors in the index, such as 1e9.")] = 1_000_000,
     features: Annotated[int, typer.Option(min=1, help="Numbers in a vector; ignored with --sample.")] = 128,
     bits: Annotated[
         int | None, typer.Option(help="Code length.", show_default="what an index chooses (docs/choosing.md)")
@@ -208,8 +208,8 @@ def plan(
     """Estimate disk, memory, rehashes and query time of an index before it is built.
 
     The command measures a small index on this machine, which takes some seconds to a minute; docs/scale.md has the
-    model. Use --labels if vectors will have labels: learning is then several times as fast, and the number of
-    rehashes differs.
+    model. Use --labels if vectors will have labels: the default learner, the time to learn and the number of
+    rehashes may then differ.
     """
     from ..errors import InvalidInput
     from ..index.default_options import default_bits, default_learner

@@ -231,7 +231,7 @@ def features(
 ) -> None:
     """Turn images into vectors: a file that mihash add and mihash reproduce --dataset read.
 
-    Keys are the paths of the images. Where every image lies in a folder of IMAGES, the name of that folder is its
+    Keys are the paths of the images. If every image is in a subfolder of IMAGES, the name of the subfolder is its
     label (mihash add --label labels). After an interruption, run the same command: only what is new is computed.
     """  # fmt: skip
     from ..io.images import extract_features
@@ -246,7 +246,7 @@ def features(
     known = f"; {made.n_known:,} of them were computed before" if made.n_known else ""
     say(f"{target} holds {counted(made.n_images, 'image')} of {made.n_features:,} features{known}.")
     if made.left_out:
-        say(f"Left out, since they are no images: {', '.join(made.left_out)}")
+        say(f"Left out, because they are not images: {', '.join(made.left_out)}")
 
 
 def _cell(name: str, value: Any) -> str:

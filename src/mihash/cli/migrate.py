@@ -60,7 +60,7 @@ def migrate(
     steps = [name for name, asked in [("--cut-over", cut_over), ("--roll-back", roll_back), ("--finish", finish),
                                       ("--cancel", cancel)] if asked]  # fmt: skip
     if len(steps) > 1:
-        raise InvalidInput(f"Give one of {' and '.join(steps)}.")
+        raise InvalidInput(f"Give only one of {' and '.join(steps)}.")
     with open_index(path) as index:
         if files:
             migration = index.migrate(n_bits=bits, **({} if metric is None else {"metric": metric}))

@@ -53,6 +53,7 @@ _COMMAND_WORDS = {  # what messages of the library name in Python, and what it i
     "Close that index, or open it with read_only=True.": "Try again when that has ended.",
     'ids="rows"': "--ids rows",
     "`upsert`": "mihash upsert",
+    "open it and use `open_stream`": "send it to the standard input, and give - as the file",
     "give `token`, or listen on 127.0.0.1": (
         "give it a token (--token-file, or the environment variable MIHASH_TOKEN), or use --host 127.0.0.1"
     ),

@@ -134,23 +134,24 @@ def _queries(
             Q = np.array([numbers], dtype=np.float32)
         if not np.isfinite(Q).all():
             raise InvalidInput(f"--vector must be finite numbers; got {vector:.80}.")
-        yield [0], _check_width(index, "--vector", Q)
+        yield [0], _check_width(index, Q, "--vector has")
     else:
         source = open_vectors(str(query), columns, file_format)
+        what, advice = f"{source.name} has vectors of", " Name the columns of the vector with --column."
         for rows in source.rows():
             names = [*range(rows.first, rows.first + len(rows.X))] if rows.keys is None else rows.keys
-            yield names, _check_width(index, source.name, rows.X)
+            yield names, _check_width(index, rows.X, what, advice)
 
 
-def _check_width(index: "OnlineIndex", name: str, X: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def _check_width(
+    index: "OnlineIndex", X: "NDArray[np.float32]", what: str, advice: str = ""
+) -> "NDArray[np.float32]":
     from ..errors import InvalidInput
 
     width = index.n_features
     if width is not None and X.shape[1] != width:
-        raise InvalidInput(
-            f"{name} has a vector of {X.shape[1]} numbers, and the index has vectors of {width}. For a file, name "
-            "the columns of the vector with --column."
-        )
+        numbers = counted(X.shape[1], "number")
+        raise InvalidInput(f"{what} {numbers}; vectors of this index have {width}.{advice}")
     return X
 
 

@@ -63,7 +63,8 @@ def _argument(parameter: Any) -> str:
 def _parameter(parameter: Any) -> str:
     names = f"`{_argument(parameter)}`"
     if parameter.param_type_name == "option":
-        names = f"`{' '.join([', '.join(parameter.opts), value_name(parameter)]).strip()}`"
+        switches = " / ".join(", ".join(names) for names in (parameter.opts, parameter.secondary_opts) if names)
+        names = f"`{f'{switches} {value_name(parameter)}'.strip()}`"
     return f"| {names} | {parameter.help} | {_default(parameter)} |".replace("  |", " |")
 
 

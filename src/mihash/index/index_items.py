@@ -14,8 +14,9 @@ from ..store.change import Change
 from ..store.filters import compile_filter
 from ..store.generations import generation_of
 from ..store.keys import Key, as_keys
+from ..store.metadata import Metadata
 from ..store.question import Item
-from ..store.sqlite.items import Metadata, all_found
+from ..store.sqlite.items import all_found
 from ..store.sqlite.positions import Reading, read_position
 from ..store.table import Table
 from ..store.window import Keep, Window
@@ -51,7 +52,7 @@ class IndexItems(IndexState):
             may be missing: None, NaN, pandas' NA, masked, or a row of a matrix that is all of it; or ``y`` itself.
             Rows without a label are stored and found, and are not learned from.
         keys
-            Strings or whole numbers, unique; by default the running number of the row, from 0.
+            Strings or whole numbers, unique; by default the sequential number of the row, from 0.
         metadata
             A dictionary for each row, to filter by and to get back.
         source

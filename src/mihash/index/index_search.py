@@ -131,7 +131,9 @@ def _hits_of(table: Table, X: ArrayLike | None, key: Key | None, options: Mappin
     if X is not None or key is None:
         raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
     if not isinstance(key, str) and np.ndim(key):
-        raise InvalidInput(f"`key` must be one key; got {key!r:.80}. Search for several with a call for each.")
+        raise InvalidInput(
+            f"`key` must be one key; got {key!r:.80}. To search for several items, call `search` once for each."
+        )
     Question.checked(**options)  # before the key is looked for
     asked = table.target.chosen(Question.of(table.get(key).vector, table.n_features, **options))
     k, more = asked.k, asked.rescore and max(asked.rescore, asked.k) + 1  # it finds itself

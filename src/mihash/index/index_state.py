@@ -1,4 +1,4 @@
-"""What the parts of an index share: table, history and builder, and how a change is stored and learned from."""
+"""What the parts of an index share: table, durable loop and builder; storing a change and learning from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .. import validation
 from ..errors import CorruptStore, InvalidInput, NotReady, ReadOnly, StoreError, UnknownName
-from ..loop.label_names import LabelNames
+from ..label_names import LabelNames
 from ..loop.learning_loop import Loop
 from ..store.backends import open_table
 from ..store.change import Change
@@ -23,7 +23,7 @@ from ..store.table import Table
 from .background_rehash import Builder
 from .bulk_learning import BulkLearning
 from .default_options import with_choices
-from .history import History
+from .durable_loop import DurableLoop
 from .options import Options
 from .page import PageEnds
 
@@ -51,7 +51,7 @@ class IndexState:
             if (text := table.setting("options")) is None:
                 raise StoreError(f"{table.database.folder} holds a hash table, not an index.")
             self._options = Options.from_text(text)
-            self._history = History(table, self._options)
+            self._durable = DurableLoop(table, self._options)
             self._builder = Builder(table, bool(table.setting("paused")))
             if not self.read_only:
                 if table.last >= 0 and table.edition is None:
@@ -78,8 +78,8 @@ class IndexState:
         self._builder.stop()
         if not self.read_only:
             with suppress(StoreError), before.database.write() as connection:
-                self._history.checkpoint(connection)
-        self._options, self._history, self._builder = other._options, other._history, other._builder
+                self._durable.checkpoint(connection)
+        self._options, self._durable, self._builder = other._options, other._durable, other._builder
         self._opened, other._closed = other._opened, True
         self._close_retired()
         self._retired = before
@@ -98,7 +98,7 @@ class IndexState:
     @property
     def behind(self) -> int:
         """How many rows are stored and not learned from yet."""
-        return self._history.behind
+        return self._durable.behind
 
     @property
     def version(self) -> int | None:
@@ -130,10 +130,10 @@ class IndexState:
     def _purge(self, vacuum: bool) -> None:
         """Remove the vectors of deleted items; SQLite uses their space again, and ``vacuum`` gives it back."""
         self._ready()
-        with self._history.consistent(), self._table.database.lock, self._table.loaded_again():
+        with self._durable.consistent(), self._table.database.lock, self._table.loaded_again():
             self._learn()  # from the rows to be purged, too
             with self._table.database.write() as connection:
-                self._history.checkpoint(connection, kept=1)  # older ones would need the purged rows
+                self._durable.checkpoint(connection, kept=1)  # older ones would need the purged rows
                 fresh = self._table.compact(connection)
             self._table.compacted(fresh, vacuum)
 
@@ -143,8 +143,8 @@ class IndexState:
             raise NotReady("The index is closed.")
         if self.read_only:
             raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
-        fresh = self._history.known is None
-        loop = self._history.loop
+        fresh = self._durable.known is None
+        loop = self._durable.loop
         if fresh and self._table.edition is not None and self._table.waiting() is not None:
             self._builder.notice()
         return loop
@@ -155,17 +155,17 @@ class IndexState:
             if first := self._opened.last < 0:
                 chosen = with_choices(self._opened, self._options, change, y is not None)
                 if chosen != self._options:
-                    self._options, self._history = chosen, History(self._opened, chosen)
+                    self._options, self._durable = chosen, DurableLoop(self._opened, chosen)
             loop = self._ready()
             if first and len(change.vectors):  # later rows have the width of those that are stored
                 validation.width("X", change.vectors, loop.learner.n_features)
             labels, settings = self._checked_labels(loop, len(change.vectors), y)
-            history, possible = self._history, n is None and not settings  # an alarm may name a new class
-            with history.consistent(InvalidInput, UnknownName), history.beside(labels, possible) as beside:
+            durable, possible = self._durable, n is None and not settings  # an alarm may name a new class
+            with durable.consistent(InvalidInput, UnknownName), durable.beside(labels, possible) as beside:
                 change = replace(change, labels=labels, admitted=beside.begin)
                 keys, stored = self._table.write(change, **settings)
                 if not beside.begun:
-                    history.put(stored, labels)
+                    durable.put(stored, labels)
                 self._learn(n, beside)
             self._write_decisions()
             self._purge_expired()
@@ -200,9 +200,9 @@ class IndexState:
     def _learn(self, n: int | None = None, beside: BulkLearning | None = None) -> None:
         """Learn from rows that are stored, and have each accepted mapping built."""
         try:
-            self._history.learn(n, self._build, beside)
+            self._durable.learn(n, self._build, beside)
         except StoreError as error:
-            self._history.forget()
+            self._durable.forget()
             warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=3)
 
     def _build(self) -> None:
@@ -223,7 +223,7 @@ class IndexState:
         if self.read_only:
             return
         try:
-            self._history.flush()
+            self._durable.flush()
             self._unwritten = None
         except CorruptStore:
             raise

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..loop.decisions import Check
 from ..loop.distances import Distances
 from ..loop.hindsight import Hindsight, in_hindsight, prices_in_force
 from ..mapping import HashMapping
+from ..store.sqlite.code_versions import Version, propose_newest
 from ..store.sqlite.settings import write_settings
-from ..store.sqlite.table_versions import Version, propose_newest
 from ..trigger import Decision, PriceUpdate
 from .background_rehash import measured_price
 from .index_state import IndexState
@@ -42,8 +44,8 @@ class IndexVersions(IndexState):
         For a process that only reads, how many there were at the newest stored decision.
         """
         if not self.read_only:
-            return self._history.seen
-        newest = self._history.checks(limit=1)
+            return self._durable.seen
+        newest = self._durable.checks(limit=1)
         return newest[-1].seen if newest else 0
 
     def history(self, after: int | None = None, limit: int | None = None) -> list[Check]:
@@ -63,7 +65,7 @@ class IndexVersions(IndexState):
         if limit is not None:
             limit = validation.integer("limit", limit, minimum=0, maximum=2**62)
         self._write_decisions()
-        return self._history.checks(after, limit)
+        return self._durable.checks(after, limit)
 
     def versions(self) -> list[Version]:
         """Return the versions that have answered queries, in order, and what each took to make."""
@@ -94,7 +96,7 @@ class IndexVersions(IndexState):
         >>> folder.cleanup()
         """
         self._write_decisions()
-        rule, checks = self._options.trigger, self._history.checks()
+        rule, checks = self._options.trigger, self._durable.checks()
         if price is None:
             usual = rule.price if isinstance(rule, PriceUpdate) else PriceUpdate().price
             return in_hindsight(checks, prices_in_force(checks, usual))
@@ -138,20 +140,23 @@ class IndexVersions(IndexState):
         n = None if n is None else validation.integer("n", n, minimum=0)
         with self._writing:
             self._ready()
-            with self._history.consistent():
+            with self._durable.consistent():
                 self._learn(n)
             self._write_decisions()
-            return self._history.behind
+            return self._durable.behind
 
     def rehash(self) -> None:
-        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background."""
+        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background.
+
+        This ends a pause.
+        """
         with self._writing:
             loop = self._ready()
             if loop.accepted is None:
                 raise NotReady("There is nothing to rehash: add vectors first.")
-            with self._table.database.lock, self._history.consistent(), self._table.loaded_again():
+            with self._table.database.lock, self._durable.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
-                    self._history.request()
+                    self._durable.request()
                     write_settings(connection, paused=0)
                 self._resumed()
                 self._builder.notice()
@@ -189,8 +194,8 @@ class IndexVersions(IndexState):
             else:
                 price = validation.number("price", price, minimum=0)
                 reason = f"set to {price:g} queries, from {trigger.price:g}"
-            with self._history.consistent(InvalidInput, NotReady), self._table.loaded_again():
-                self._history.set_price(price, reason)
+            with self._durable.consistent(InvalidInput, NotReady), self._table.loaded_again():
+                self._durable.set_price(price, reason)
             return price
 
     def offer(self, mapping: HashMapping, *, force: bool = False) -> Decision:
@@ -220,16 +225,19 @@ class IndexVersions(IndexState):
         """
         with self._writing:
             self._ready()
-            table, consistent = self._table, self._history.consistent(InvalidInput, NotReady)
+            table, consistent = self._table, self._durable.consistent(InvalidInput, NotReady)
             with table.database.lock, consistent, table.loaded_again():
                 with table.database.write() as connection:
-                    check = self._history.offer(connection, mapping, bool(force))
+                    check = self._durable.offer(connection, mapping, bool(force))
                 if check.accepted:
                     self._builder.notice()
             return check.decision
 
     def pause(self) -> None:
-        """Build no new version until `resume`; learning and decisions continue. A reopened index stays paused."""
+        """Build no new version until `resume` or `rehash`; learning and decisions continue.
+
+        A reopened index stays paused.
+        """
         with self._writing:
             self._ready()
             with self._table.loaded_again():
@@ -244,10 +252,10 @@ class IndexVersions(IndexState):
         """
         with self._writing:
             stopped = self._ready().failure is not None
-            with self._history.consistent(), self._table.loaded_again():
+            with self._durable.consistent(), self._table.loaded_again():
                 with self._table.database.write() as connection:
                     if stopped:
-                        self._history.restart(connection)
+                        self._durable.restart(connection)
                     write_settings(connection, paused=0)
                     propose_newest(connection, self._table.setting("published"))
                 self._resumed()
@@ -264,8 +272,16 @@ class IndexVersions(IndexState):
                 self._table.build(number)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until no version is being built; return False if the timeout came first."""
-        return self._builder.wait(timeout)
+        """Wait until no version is being built and recall is measured; return False if the timeout came first.
+
+        A large index measures once how many candidates a search has to read (docs/search.md). Without this call it
+        does so during the first searches.
+        """
+        begin = time.monotonic()
+        if not self._builder.wait(timeout):
+            return False
+        left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
+        return self._closed or self.read_only or self._table.target.settle(left)
 
     def _external_mapping(self) -> HashMapping | None:
         """Return the mapping that an index without a learner of its own has now; None before it has one."""

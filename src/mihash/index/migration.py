@@ -25,9 +25,9 @@ from ..store.backends import holds_table
 from ..store.change import Change
 from ..store.generations import as_generation, generation_folder, generation_of, root_of
 from ..store.keys import Key, as_keys
+from ..store.metadata import Metadata
 from ..store.question import Hits, Item
 from ..store.sqlite.database import Database
-from ..store.sqlite.items import Metadata
 from ..store.sqlite.settings import read_settings, write_settings
 
 if TYPE_CHECKING:

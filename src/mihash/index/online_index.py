@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from .. import validation
 from ..errors import InvalidInput, NotReady, ReadOnly, Renamed, StoreError
 from ..loop.decisions import EVENTS
 from ..mapping import HashMapping
@@ -24,12 +25,12 @@ from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import Cluster, create_table, holds_table, open_table
 from ..store.recall_target import RECALL
 from ..store.sqlite.checksums import check_seals
+from ..store.sqlite.code_versions import now
 from ..store.sqlite.settings import UNLESS_LABELLED
-from ..store.sqlite.table_versions import now
 from ..store.window import Window
 from ..trigger import Trigger
 from .default_options import settle_factors, settled
-from .history import History
+from .durable_loop import DurableLoop
 from .index_items import IndexItems
 from .index_search import IndexSearch
 from .index_state import STORED
@@ -148,9 +149,9 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         if n_bits is None and isinstance(learner, str | None):
             given = (learner, trigger, cluster, factors, options.normalize, rare.get("drift", True))
             about |= {"choose_bits": 1, "choose_learner": int(given == (None, None, None, None, True, True))}
-        index = cls(create_table(Path(path), cluster, dtype=dtype, metric=metric, **about))
+        index = cls(create_table(validation.path("path", path), cluster, dtype=dtype, metric=metric, **about))
         if isinstance(learner, HashMapping):
-            index._history.begin(learner)
+            index._durable.begin(learner)
         if keep is not None:
             index.set_window(keep)
         return index
@@ -164,7 +165,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
 
         Of ``cluster``, an index on Ray takes the address, the timeout and whether answers may be partial.
         """
-        return cls(open_table(Path(path), read_only, cluster))
+        return cls(open_table(validation.path("path", path), read_only, cluster))
 
     @classmethod
     def open_or_create(cls, path: str | os.PathLike[str], read_only: bool = False, **options: Any) -> Self:
@@ -173,20 +174,20 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         ``options`` are those of `create`. An existing index keeps the options that it was created with; an option
         that is given and differs is an error.
         """
-        if not read_only and not holds_table(Path(path)):
+        if not read_only and not holds_table(validation.path("path", path)):
             return cls.create(path, **options)
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
         factors, keep = options.pop("factors", None), options.pop("keep", None)
         try:
             if keep is not None and Window.of(keep) != index._table.window:
-                raise InvalidInput("This index keeps other items. Open it without `keep`, then call `set_window`.")
+                raise InvalidInput("This index has another window. Open it without `keep`; call `set_window`.")
             settle_factors(index._table, factors, read_only)
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
                 raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
             if not read_only and not isinstance(mapping, HashMapping):
                 asked = (options.get(name) for name in ("n_bits", "learner", "trigger"))
                 if (chosen := settled(index._opened, index._options, *asked)) != index._options:
-                    index._options, index._history = chosen, History(index._opened, chosen)
+                    index._options, index._durable = chosen, DurableLoop(index._opened, chosen)
             index._options.check_same(dtype=(index._table.setting("dtype"), options.pop("dtype", None)), **options)
         except BaseException:
             index.close()
@@ -208,7 +209,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
     def stats(self) -> Stats:
         """Return the state of the index in numbers."""
         self._write_decisions()
-        table, options, loop = self._table, self.options, self._history.known
+        table, options, loop = self._table, self.options, self._durable.known
         edition = table.edition
         with table.database.read() as connection:
             check_seals(connection, "version")
@@ -240,7 +241,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             sqlite=sqlite3.sqlite_version,
             warning=(degenerate_codes(**codes) if codes else None)
             or low_recall(None if chosen is None else chosen.recall, RECALL),
-            rescore=None if chosen is None else chosen.rescore,
+            rescore=None if chosen is None else min(chosen.rescore, len(table)),
             recall=None if chosen is None else chosen.recall,
             **({"bytes_on_disk": table.disk_bytes()} | about),
         )
@@ -250,7 +251,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
 
         Returns how much was checked; raises `CorruptStore` with everything that is wrong.
         """
-        return self._table.verify() | {"checkpoints": self._history.verify()}
+        return self._table.verify() | {"checkpoints": self._durable.verify()}
 
     def compact(self) -> None:
         """Remove the vectors of deleted items from the disk, and put small pieces together."""
@@ -260,8 +261,8 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the index to a new folder while it stays in use; the copy is an index of its own."""
-        self._history.flush()
-        self._table.backup(Path(path))
+        self._durable.flush()
+        self._table.backup(validation.path("path", path))
 
     def close(self) -> None:
         """Keep what was learned, stop a build that runs (it is resumed by `open`) and free the folder."""
@@ -273,7 +274,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
                 self._builder.stop()
                 if not self.read_only:
                     with self._table.database.write() as connection:
-                        self._history.checkpoint(connection)
+                        self._durable.checkpoint(connection)
             except StoreError as error:
                 warnings.warn(f"{STORED}: {error}", RuntimeWarning, stacklevel=2)
             finally:

@@ -7,6 +7,7 @@ import numpy as np
 from .. import validation
 from ..errors import NotReady
 from ..records import Record
+from ..store.held_vectors import EVERY
 from ..store.question import Question
 from ..store.recall_target import MOST_TIED
 from ..store.table import Table
@@ -46,10 +47,11 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
     if edition is None or edition.n_items < 2:
         raise NotReady("Recall needs at least 2 items.")
     k = min(k, edition.n_items - 1)
-    n_ranked, most_tied = None, 0
+    n_ranked, most_tied, every = None, 0, False
     if rescore is None:
         choice, most_tied = table.target.choice(k, wait=True), MOST_TIED
         rescore, n_ranked = min(choice.rescore, edition.n_items - 1), choice.n_ranked
+        every = choice.rescore == EVERY
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 
@@ -62,5 +64,6 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
         return float(np.mean(np.array(hits) / k))
 
     # One more than is wanted: each query finds itself.
-    candidates = share(max(k, rescore) + 1, most=None)
-    return Recall(share(k + 1), share(k + 1, rescore + 1), candidates, k, rescore, len(chosen))
+    candidates = 1.0 if every else share(max(k, rescore) + 1, most=None)
+    found = share(k + 1, EVERY if every else rescore + 1)
+    return Recall(share(k + 1), found, candidates, k, rescore, len(chosen))

@@ -16,9 +16,9 @@ from .. import state as saved
 from ..errors import InvalidInput, MIHashError, NotReady, StoreError
 from ..mapping import HashMapping, mapping_from_state
 from ..store.keys import as_keys, key_array
+from ..store.sqlite.code_versions import mapping_of
 from ..store.sqlite.database import Database
 from ..store.sqlite.settings import read_settings
-from ..store.sqlite.table_versions import mapping_of
 from .export.arrow import described, write_rows
 from .export.code_rows import INTEGERS, STRINGS, Batch, CodeRows
 from .readers import Columns, open_source

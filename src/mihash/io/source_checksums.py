@@ -1,7 +1,7 @@
 """What is remembered of the rows of a source that are in an index: checksums of all that they store.
 
 The checksums do not depend on how the rows were cut into chunks. Rows that came without keys are known by the
-running numbers that the index gave them, so that one that was deleted since is missed.
+sequential numbers that the index gave them, so that one that was deleted since is missed.
 """
 
 import json
@@ -73,7 +73,7 @@ def _checksum(values: Sequence[Any] | None, n: int, before: int) -> int:
 
 
 class Numbers:
-    """The running numbers of the rows of a source, where they came without keys.
+    """The sequential numbers of the rows of a source, where they came without keys.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Remembered(NamedTuple):
     contents
         What the rows store that are in.
     numbers
-        Their running numbers, where they came without keys.
+        Their sequential numbers, where they came without keys.
     deletions
         How many deletions the index had seen when all the rows were there; None if some were missing, or where
         that was not checked. As long as there are no more deletions, none of the rows was deleted.

@@ -8,7 +8,7 @@ window, with the mapping and the spread of the sample's projections of the last 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..drift import ClassNames, DriftWatch
 from ..drift_evidence import Evidence, Spread, anchor_rows, information_evidence, projection_evidence
 from ..information import arriving_information, own_information
-from ..mapping import HashMapping, mapping_from_state
+from ..mapping import HashMapping, LinearMapping, mapping_from_state
 from ..neighbors import nearest
 from ..reservoir import Reservoir
 from ..state import State
@@ -32,6 +32,7 @@ WINDOW = 100  # examples that are looked at together, at least
 _CHANCE_EACH = 10  # windows between two measurements of the information by chance, and how many have one at first
 _MEASURED_OFTEN = 2500  # examples: of a stream n times as long, one window in n is measured
 _RARELY = 10  # at least one window in _RARELY
+_FEWEST_WATCHED = 128  # bits, if a code has that many
 
 
 def windows_each(reservoir: Reservoir) -> int:
@@ -48,6 +49,40 @@ def windows_each(reservoir: Reservoir) -> int:
     [1, 2, 4, 10]
     """
     return 1 if reservoir.y is not None else min(_RARELY, max(1, reservoir.age // _MEASURED_OFTEN))
+
+
+class _Watched(NamedTuple):
+    """What the drift watch looks through without labels: a mapping, and where the sample's projections lie.
+
+    Of long codes of a linear mapping it looks at every n-th bit, 128 to 255 in all: others hardly tell more.
+    """
+
+    mapping: HashMapping
+    each: int
+    spread: Spread
+
+    @classmethod
+    def of(cls, mapping: HashMapping, reservoir: Reservoir) -> Self:
+        """Measure the sample.
+
+        Examples
+        --------
+        >>> import mihash
+        >>> reservoir = mihash.Reservoir(8)
+        >>> reservoir.add([[-1.0]] * 4 + [[1.0]] * 4)
+        >>> watched = _Watched.of(LinearMapping([range(1, 513)]), reservoir)
+        >>> watched.each, watched.mapping.n_bits, watched.mapping.weights[0, :3].tolist()
+        (4, 128, [1.0, 5.0, 9.0])
+        """
+        each = 1
+        if isinstance(mapping, LinearMapping) and mapping.n_bits >= 2 * _FEWEST_WATCHED:
+            each = mapping.n_bits // _FEWEST_WATCHED
+            mapping = LinearMapping(mapping.weights[:, ::each], mapping.offset[::each])
+        return cls(mapping, each, Spread.of(reservoir.projected(mapping)))
+
+    def evidence(self, rows: QueuedRows) -> Evidence:
+        """Return how rows differ from the sample."""
+        return projection_evidence(self.mapping.project(rows.vectors), self.spread, each=self.each)
 
 
 class Arrivals:
@@ -81,7 +116,7 @@ class Arrivals:
         self.n_mappings = n_mappings
         self.class_names: ClassNames | None = None
         self._samples: dict[int, SampleCodes] = {}
-        self._watched: tuple[HashMapping, Spread] | None = None  # what the watch looks through without labels
+        self._watched: _Watched | None = None  # without labels
 
     def observe(
         self,
@@ -100,8 +135,7 @@ class Arrivals:
         if reservoir.seen // len(rows.vectors) % n_windows == 0:
             evidence = self._measure(reservoir, current(), prices, drift, rows, n_windows)
         elif drift is not None and self._watched is not None:
-            mapping, spread = self._watched
-            evidence = projection_evidence(mapping.project(rows.vectors), spread)
+            evidence = self._watched.evidence(rows)
         if drift is None or evidence is None:
             return None
         alarm = drift.add(evidence, len(rows.vectors), self.class_names)
@@ -189,8 +223,8 @@ class Arrivals:
         """Return how rows differ from the sample under a mapping; ``information`` is theirs, if it is known."""
         y, sample_y = rows.labels, reservoir.y
         if y is None or sample_y is None:
-            self._watched = mapping, Spread.of(reservoir.projected(mapping))
-            return projection_evidence(mapping.project(rows.vectors), self._watched[1])
+            self._watched = _Watched.of(mapping, reservoir)
+            return self._watched.evidence(rows)
         arriving = self.information(reservoir, [mapping], rows)[0] if information is None else information
         anchors = anchor_rows(len(reservoir), reservoir.seen)
         own = own_information(self._codes(reservoir, mapping), sample_y, anchors, mapping.n_bits)
@@ -200,15 +234,15 @@ class Arrivals:
         """Return what the drift watch looks through between two measurements."""
         if self._watched is None:
             return {"watched": None}
-        mapping, spread = self._watched
-        return {"watched": {"mapping": mapping.state(), **spread._asdict()}}
+        mapping, each, spread = self._watched
+        return {"watched": {"mapping": mapping.state(), "each": each, **spread._asdict()}}
 
     def restore(self, state: State) -> None:
         """Continue with what `state` returned."""
         watched, self._watched = state["watched"], None
         if watched is not None and "centres" in watched:  # states of earlier versions measure again
             spread = Spread(*(watched[name] for name in Spread._fields))
-            self._watched = mapping_from_state(watched["mapping"]), spread
+            self._watched = _Watched(mapping_from_state(watched["mapping"]), watched.get("each", 1), spread)
 
     def _codes(self, reservoir: Reservoir, mapping: HashMapping) -> NDArray[np.uint8]:
         found = self._samples.pop(id(mapping), None)

@@ -17,6 +17,7 @@ from .. import state as saved
 from .. import validation
 from ..drift import DriftWatch
 from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, Renamed
+from ..label_names import LabelNames
 from ..mapping import HashMapping
 from ..neighbors import Neighborhood
 from ..online import OnlineLearner, learner_class
@@ -25,7 +26,6 @@ from ..store.memory import MemoryTable
 from ..store.question import Hits, Question
 from ..trigger import Decision, Trigger, TriggerUpdate, trigger_from_state, trigger_state
 from .decisions import Check
-from .label_names import LabelNames
 from .learning_loop import Loop
 
 State = saved.State
@@ -133,6 +133,7 @@ class OnlineHashing:
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
         self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger], drift=drift)
+        learner.belong()
         self._updates, self._version = 0, -1
         self._history: deque[Check] = deque(maxlen=_HISTORY)
         self._names = LabelNames()
@@ -200,8 +201,8 @@ class OnlineHashing:
             Feature vectors (n, d), any number at a time, or one vector (d,).
         y
             Class labels (n,) as integers or strings, a 0/1 matrix (n, classes), or None; one label for one vector.
-            The kind of the first labels is the kind of all. Some may be missing: None, NaN, pandas' NA, masked, or
-            a row of a matrix that is all of it. Rows without a label are not learned from.
+            The kind of the first labels is the kind of all. Later some may be missing: None, NaN, pandas' NA,
+            masked, a row of a matrix that is all of it, or ``y`` itself. Rows without one are not learned from.
 
         Notes
         -----
@@ -211,6 +212,8 @@ class OnlineHashing:
         rows, targets = validation.as_rows("X", X, y)
         vectors = validation.features("X", rows, self._loop.learner.n_features or self.table.n_features)
         before = self._loop.labels
+        if targets is None and before is not None:
+            targets = [None] * len(vectors)
         labels = self._names.checked(targets, len(vectors), None if before is None else before.shape[1:])
         self._loop.check_labels(labels)
         self._names.keep()

@@ -1,7 +1,6 @@
 """A mapping that was learned elsewhere, in the place of a learner: a batch method's, or a network."""
 
-import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ class ExternalMapping(OnlineLearner):
     """
 
     name = "given"
+    changes_arrays = False
 
     def __init__(self, n_bits: int = 32, *, seed: int = 0) -> None:
         super().__init__(n_bits, seed)
@@ -85,7 +85,3 @@ class ExternalMapping(OnlineLearner):
 
     def relearn(self, learned: State) -> None:
         """Take over nothing more: the mapping is there."""
-
-    def copy(self) -> Self:
-        """Return an independent learner in the same state; the mapping, which never changes, is shared."""
-        return copy.copy(self)

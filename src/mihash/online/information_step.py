@@ -16,6 +16,9 @@ from ..kernels import jit_reordering
 
 Matrix = NDArray[np.float32]
 
+N_BINS = 16
+"""How many bins a histogram has."""
+
 
 class InformationStep(NamedTuple):
     """What a sample says about its projections.
@@ -36,7 +39,7 @@ class InformationStep(NamedTuple):
 
 
 def information_step(
-    projections: Matrix, near: NDArray[np.uint8], slope: float, smoothing: float, n_bins: int = 16
+    projections: Matrix, near: NDArray[np.uint8], slope: float, smoothing: float
 ) -> InformationStep:
     """Return information and gradient for projections (n, b) of a sample whose first rows are the anchors.
 
@@ -50,8 +53,6 @@ def information_step(
         How steep the relaxed codes are, in units of the spread of each bit.
     smoothing
         How many pseudo-counts of the pooled histogram are added to each anchor's two.
-    n_bins
-        How many bins a histogram has.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def information_step(
     V = np.tanh(projections * steep)
     slopes = np.empty(near.shape, dtype=np.float32)
     information = np.empty(n_anchors)
-    _slopes(V[:n_anchors] @ V.T, near, b, n_bins, np.float32(smoothing), slopes, information)
+    _slopes(V[:n_anchors] @ V.T, near, b, N_BINS, np.float32(smoothing), slopes, information)
     gradient = slopes.T @ V[:n_anchors]
     gradient[:n_anchors] += slopes @ V
     gradient *= 1 - V * V

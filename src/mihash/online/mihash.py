@@ -7,8 +7,7 @@ is raised by one step on the hash functions. The gradient flows through the arri
 step is a rank-one matrix, and a block of steps is computed exactly from inner products (`_learn_block`).
 """
 
-import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +80,7 @@ class MIHash(OnlineLearner):
     """
 
     name = "mihash"
+    changes_arrays = False
 
     def __init__(
         self,
@@ -218,10 +218,6 @@ class MIHash(OnlineLearner):
         self._Z[slots[kept]] = Z[kept]
         self._lengths[slots[kept]] = lengths[kept]
         self._Z_seen = seen
-
-    def copy(self) -> Self:
-        """Return an independent learner in the same state; arrays are shared, since none is changed in place."""
-        return copy.copy(self)
 
     def learned(self) -> State:
         """Return the hash functions and the preconditioner."""

@@ -12,6 +12,7 @@ from scipy.linalg import cho_solve, cholesky
 
 from ..batch.itq import closest_rotation
 from ..information import arriving_information
+from ..mapping import ordered_sums as sums
 from .leading_covariance import LeadingCovariance
 from .moments import Moments
 
@@ -52,6 +53,10 @@ class Basis(NamedTuple):
     inside: Matrix
     outside: Matrix
     floor: float = 0.0
+
+    def column_lengths(self) -> NDArray[np.float64]:
+        """Return the length of each column of B (k,)."""
+        return sums.lengths(np.ascontiguousarray(self.B.T))
 
     def precondition(self, gradient: Matrix) -> Matrix:
         """Return (C + ridge t I)^-1 times a gradient (d, b)."""

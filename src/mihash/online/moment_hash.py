@@ -8,9 +8,8 @@ gradient of mutual information on the arriving block and a draw of the sample, p
 Projections are kept at unit spread, so that nothing saturates.
 """
 
-import copy
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +49,7 @@ _DRAWS = (150, 2500)
 _PAIRS = 62_500
 _ANCHORS = 100
 _CORRECTION_STEPS = 4
+_FIRST_BLOCKS = 10  # whose classes are the first ones of the stream
 _START = 2000  # without labels, examples until the rotation of the principal directions is fixed
 _DRAWN = 1000  # without labels, examples of the sample that a step looks at
 _COMPARED = 200  # without labels, examples of the sample with which the start is chosen
@@ -128,6 +128,7 @@ class MomentHash(OnlineLearner):
     """
 
     name = "momenthash"
+    changes_arrays = False
     uses_threshold = False
 
     def __init__(
@@ -369,18 +370,24 @@ class MomentHash(OnlineLearner):
         if not len(values):
             return  # one class so far: nothing to tell apart
         inside = ((vectors / values) @ vectors.T).astype(np.float32)
-        self._basis = Basis(self._moments.centre.astype(np.float32), B, inside, *outside)
+        before, self._basis = self._basis, Basis(self._moments.centre.astype(np.float32), B, inside, *outside)
         rng = np.random.default_rng([self.seed, 12, self._since])
-        if self._planes is None:
+        if self._planes is None or before is None:
             Q = rng.standard_normal((len(values), self.n_bits))
             M = (vectors / np.sqrt(values)) @ (Q / np.linalg.norm(Q, axis=0))
             c = rng.standard_normal(self.n_bits) / len(values)  # few directions: bits differ by where they cut
             self._planes = Planes.at(M.astype(np.float32), c.astype(np.float32), len(self._moments.mean))
-        elif len(self._planes.m) < len(E):
-            n = len(E) - len(self._planes.m)
-            sizes = np.sqrt(np.maximum(np.diag(E)[-n:], _TINY) * len(E))
-            rows = (rng.standard_normal((n, self.n_bits)) / sizes[:, None]).astype(np.float32)
-            self._planes = self._planes.with_rows(rows)
+            return
+        old, new = before.column_lengths(), self._basis.column_lengths()
+        self._planes = self._planes.with_columns(old, new)
+        had = np.zeros(len(new), dtype=np.bool_)
+        had[: len(old)] = old > 0
+        born = np.flatnonzero(~had & (new > 0))
+        if len(born) or len(new) > len(self._planes.m):
+            sizes = np.sqrt(np.maximum(np.diag(E)[born], _TINY) * len(E))
+            rows = (rng.standard_normal((len(born), self.n_bits)) / sizes[:, None]).astype(np.float32)
+            tops = np.zeros(len(born)) if self._blocks <= _FIRST_BLOCKS else new[born]
+            self._planes = self._planes.with_classes(len(new), born, rows, tops)
 
     def _place_in_principal(self, C: Covariance, outside: tuple[Matrix, float], sample: Matrix) -> None:
         assert self._moments is not None
@@ -435,7 +442,3 @@ class MomentHash(OnlineLearner):
         self._counts_then, self._refreshes = learned["counts_then"], learned["refreshes"]
         if "kept" in learned:  # not in earlier states
             self._kept = KeptExamples.restored(learned["kept"])
-
-    def copy(self) -> Self:
-        """Return an independent learner in the same state; arrays are shared, as none is changed in place."""
-        return copy.copy(self)

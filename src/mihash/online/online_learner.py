@@ -55,11 +55,13 @@ class OnlineLearner(ABC):
     uses_threshold: bool = True  # whether it learns from pairs below a distance, where there are no labels
     refusal: str | None = None  # why a method that is fitted to the sample could not learn from the last one
     learned_names: ClassVar[tuple[str, ...]] = ("W",)
+    changes_arrays: ClassVar[bool] = True  # in place, so that a copy needs arrays of its own
 
     def __init__(self, n_bits: int, seed: int) -> None:
         self.n_bits = validation.integer("n_bits", n_bits, minimum=1, maximum=4096)
         self.seed = validation.integer("seed", seed, minimum=0)
         self._n_features: int | None = None
+        self._belongs = False
 
     @property
     def is_fixed(self) -> bool:
@@ -80,6 +82,12 @@ class OnlineLearner(ABC):
             raise InvalidInput(
                 f"This learner works with {self._n_features} features; got {n_features}. Use another learner."
             )
+
+    def belong(self) -> None:
+        """Become the learner of one stream; raise `InvalidInput` if it is that of another."""
+        if self._belongs:
+            raise InvalidInput("`learner` is in use for another stream: make a new one, or give `learner.copy()`.")
+        self._belongs = True
 
     def check(self, y: NDArray[Any] | None) -> None:
         """Raise `InvalidInput` if the method needs labels and there are none."""
@@ -167,7 +175,9 @@ class OnlineLearner(ABC):
 
     def copy(self) -> Self:
         """Return an independent learner in the same state."""
-        return copy.deepcopy(self)
+        twin = copy.deepcopy(self) if self.changes_arrays else copy.copy(self)
+        twin._belongs = False
+        return twin
 
     def __repr__(self) -> str:
         """Show the parameters."""

@@ -1,6 +1,6 @@
 """The hyperplanes of `MomentHash` in a basis: W = B M + D with offsets c, and how a gradient moves them."""
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ Matrix = NDArray[np.float32]
 _MOMENTUM = np.float32(0.9)
 _SHORT, _LONG = 32, 64  # bits: short codes stay as they are, long ones are turned half way to orthonormal
 _HALFWAY = 0.5
+_SHORTEST = 1e-3  # of the largest length of a column
 _LEAST = 1e-4  # of the largest eigenvalue of the products: what is smaller is rounding
 
 
@@ -36,6 +37,9 @@ class Planes(NamedTuple):
         How many steps the averages are over.
     whitened
         Whether they began in whitened directions; such hyperplanes are not `turned_apart`, which would undo that.
+    tops
+        For each direction of a class that came later, the largest length that its column in the basis has had; 0
+        for the others (k,).
     """
 
     m: Matrix
@@ -50,18 +54,19 @@ class Planes(NamedTuple):
     mean_c: Matrix
     k: int
     whitened: bool = False
+    tops: NDArray[np.float64] = np.empty(0)
 
     @classmethod
     def at(cls, m: Matrix, c: Matrix, n_features: int, whitened: bool = False) -> Self:
         """Return hyperplanes inside a basis that have not moved yet."""
         d = np.zeros((n_features, m.shape[1]), dtype=np.float32)
-        return cls(m, d, c, np.zeros_like(m), d, np.zeros_like(c), d, m, d, c, 0, whitened)
+        return cls(m, d, c, np.zeros_like(m), d, np.zeros_like(c), d, m, d, c, 0, whitened, np.zeros(len(m)))
 
     @classmethod
     def restored(cls, state: State) -> Self:
-        """Return the hyperplanes of a state; earlier states have no offsets, and those began at 0."""
+        """Return the hyperplanes of a state; those of earlier versions have no offsets, and no later classes."""
         c = np.zeros(state["m"].shape[1], dtype=np.float32)
-        return cls(**{"c": c, "momentum_c": c, "mean_c": c, **state})
+        return cls(**{"c": c, "momentum_c": c, "mean_c": c, "tops": np.zeros(len(state["m"])), **state})
 
     def weights(self, basis: Basis) -> Matrix:
         """Return W = B M + D (d, b)."""
@@ -75,12 +80,55 @@ class Planes(NamedTuple):
         W += self.mean_d
         return W
 
-    def with_rows(self, rows: Matrix) -> Self:
-        """Return hyperplanes in a basis that has more directions: the rows (n, b) of M for these."""
+    def with_classes(self, k: int, places: NDArray[np.int64], rows: Matrix, tops: NDArray[np.float64]) -> Self:
+        """Return hyperplanes in a basis that has directions of new classes: the rows (n, b) of M for these.
+
+        Parameters
+        ----------
+        k
+            How many directions the basis has.
+        places
+            Which directions: behind the last, or empty until now.
+        rows
+            Of M, for each.
+        tops
+            The length of the column of each, or 0 for one of the stream's first classes.
+        """
+
+        def placed(part: NDArray[Any], new: Any) -> NDArray[Any]:
+            wider = np.concatenate([part, np.zeros((k - len(part), *part.shape[1:]), dtype=part.dtype)])
+            wider[places] = new
+            return wider
+
         return self._replace(
-            m=np.concatenate([self.m, rows]),
-            momentum_m=np.concatenate([self.momentum_m, np.zeros_like(rows)]),
-            mean_m=np.concatenate([self.mean_m, rows]),
+            m=placed(self.m, rows),
+            momentum_m=placed(self.momentum_m, 0),
+            mean_m=placed(self.mean_m, rows),
+            tops=placed(self.tops, tops),
+        )
+
+    def with_columns(self, old: NDArray[np.float64], new: NDArray[np.float64]) -> Self:
+        """Return hyperplanes in a basis whose columns have other lengths, in which later classes count as before.
+
+        The column of a class grows with the share of its rows in the stream, and becomes shorter while it stays
+        away. The rows of M for the first classes stay. Those for a later class began large, as its column was
+        short, and are divided by its growth: if not, the newest classes would soon decide all bits. A column is
+        taken to be no shorter than a thousandth of its largest length.
+
+        Parameters
+        ----------
+        old, new
+            The lengths of the columns before and now.
+        """
+        old, new, later = old[: len(self.m)], new[: len(self.m)], self.tops > 0
+        tops = np.where(later, np.maximum(self.tops, new), 0.0)
+        growth = np.ones(len(self.m))
+        np.divide(
+            np.maximum(new, _SHORTEST * tops), np.maximum(old, _SHORTEST * self.tops), out=growth, where=later
+        )
+        share = growth.astype(np.float32)[:, None]
+        return self._replace(
+            m=self.m / share, momentum_m=self.momentum_m / share, mean_m=self.mean_m / share, tops=tops
         )
 
     def in_basis(self, before: Basis, after: Basis) -> Self:
@@ -92,6 +140,7 @@ class Planes(NamedTuple):
             d=self.d + before.B @ self.m - after.B @ m,
             momentum_m=turned @ self.momentum_m,
             mean_m=mean_m,
+            tops=np.zeros(len(m)),
             mean_d=self.mean_d + before.B @ self.mean_m - after.B @ mean_m,
         )
 
@@ -145,7 +194,7 @@ class Planes(NamedTuple):
         mean_d = D if k == 1 else self.mean_d + weight * (D - self.mean_d)
         mean_c = c if k == 1 else self.mean_c + weight * (c - self.mean_c)
         momenta = (momentum_m, momentum_d, momentum_c)
-        return type(self)(M, D, c, *momenta, pull, mean_m, mean_d, mean_c, k, self.whitened)
+        return type(self)(M, D, c, *momenta, pull, mean_m, mean_d, mean_c, k, self.whitened, self.tops)
 
 
 def turned_apart(W: Matrix) -> Matrix:

@@ -402,9 +402,8 @@ def load_definition(path: Path | str) -> Definition:
     if values["kind"] == "distributions" and values.get("trials") == 1:
         ignored.remove("trials")  # which is what it makes
     if ignored:
-        raise InvalidInput(
-            f"{file.name} is of the kind {values['kind']!r}, which knows no {', '.join(ignored)}. Leave them out."
-        )
+        keys = " or ".join(f"`{key}`" for key in ignored)
+        raise InvalidInput(f"{file.name}: The kind {values['kind']!r} has no key {keys}.")
     lists: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
     }

@@ -53,7 +53,7 @@ def check_results_folder(results: Path) -> None:
     except OSError as error:
         raise InvalidInput(f"`results` must be a folder that can be written: {error}.") from error
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise InvalidInput(f"`results` must be a folder that can be written; {str(there)!r} is none.")
+        raise InvalidInput(f"`results` must be a folder that can be written; {str(there)!r} is not.")
 
 
 def _exists(path: Path) -> bool:

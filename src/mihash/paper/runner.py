@@ -164,8 +164,8 @@ def in_processes(run: Callable[[Work], object], tasks: Sequence[Work], processes
                 yield waiting[future]
         except BrokenProcessPool as error:
             raise StoreError(
-                "A process was killed while it worked, perhaps because memory ran out. Run the same command "
-                "again: what is finished stays. Fewer `processes` take less memory."
+                "A worker process was killed, perhaps because memory ran out. Start again: finished results are "
+                "kept. Fewer `processes` take less memory."
             ) from error
         except BaseException:
             pool.shutdown(cancel_futures=True)

@@ -215,5 +215,5 @@ CONTESTANTS: dict[str, Callable[[], Contestant]] = {
 def contestant(name: str) -> Contestant:
     """Return a contestant; raise `NotReady` where its library is not installed."""
     if name not in CONTESTANTS:
-        raise UnknownName(f"There is no contestant {name!r}; known: {', '.join(CONTESTANTS)}.")
+        raise UnknownName(f"There is no system {name!r}; known: {', '.join(CONTESTANTS)}.")
     return CONTESTANTS[name]()

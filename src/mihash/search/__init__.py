@@ -1,6 +1,6 @@
 """Exact Hamming search over packed codes."""
 
-from .columns import Bitmap, Columns, as_bitmap, as_codes, as_columns, empty_columns
+from .columns import Bitmap, Columns, as_bitmap, as_codes, as_columns, as_mask, empty_columns
 from .margin_sums import first_by, margin_sums, reach
 from .multi_index import MultiIndex
 from .scan import nearest, within
@@ -16,6 +16,7 @@ __all__ = [
     "as_bitmap",
     "as_codes",
     "as_columns",
+    "as_mask",
     "as_method",
     "empty_columns",
     "first_by",

@@ -74,6 +74,17 @@ def as_bitmap(mask: NDArray[np.bool_]) -> Bitmap:
     return words
 
 
+def as_mask(bits: Bitmap, n: int) -> NDArray[np.bool_]:
+    """Return the mask over n codes that a bitmap stands for.
+
+    Examples
+    --------
+    >>> as_mask(as_bitmap(np.array([True, False, True])), 3)
+    array([ True, False,  True])
+    """
+    return np.unpackbits(bits.view(np.uint8), count=n, bitorder="little").view(np.bool_)
+
+
 def n_live(live: Bitmap, enough: int | None = None) -> int:
     """Return how many codes a bitmap lets through, counted up to ``enough``.
 

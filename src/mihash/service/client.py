@@ -73,7 +73,7 @@ class Client(ServiceConnection):
             Lists of numbers, or an array (n, d); or one vector, then keys, labels and metadata may be single, too.
             An array without keys, labels and metadata is sent as binary.
         keys
-            Unique strings or whole numbers; running numbers by default.
+            Unique strings or whole numbers; sequential numbers by default.
         labels
             A class for each vector, or lists of 0 and 1; None if it is missing.
         metadata

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..index.online_index import OnlineIndex
-from ..store.sqlite.table_versions import Version
+from ..store.sqlite.code_versions import Version
 from .problems import Problem, busy
 from .responses import to_json
 

@@ -144,7 +144,7 @@ class Service:
         """
         behind = index.behind
         if behind and behind + n > self.limits.rows:
-            message = f"{behind:,} rows wait to be learned from; nothing was done with these {n:,}."
+            message = f"{behind:,} rows already wait to be learned from; these {n:,} were not stored."
             raise busy(message, self._row_s * (behind + n - self.limits.rows))
         # older rows are learned from first: while some wait, a small add should not wait for a whole piece of them
         result = change(1 if behind else self.limits.piece)

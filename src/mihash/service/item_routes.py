@@ -15,8 +15,7 @@ from ..index.page import is_place
 from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key, readings
-from ..store.metadata import encode_metadata
-from ..store.sqlite.items import EncodedMetadata
+from ..store.metadata import EncodedMetadata, encode_metadata
 from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses

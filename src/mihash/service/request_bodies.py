@@ -151,7 +151,7 @@ def parse_floats(body: bytes, n_features: int | None) -> NDArray[np.float32]:
     if n_features is None:
         raise Problem(422, "invalid_input", f"With {FLOATS} give the width of a row: ?features=128.")
     if len(body) % (4 * n_features) or not body:
-        message = f"{len(body)} bytes are no rows of {n_features} float32 numbers, {4 * n_features} bytes each."
+        message = f"{len(body)} bytes are not rows of {n_features} float32 numbers, {4 * n_features} bytes each."
         raise Problem(400, "invalid_input", message)
     return np.frombuffer(body, "<f4").reshape(-1, n_features)
 

@@ -8,7 +8,7 @@ from ..index.stats import Stats as StatsRecord
 from ..loop.decisions import Check as CheckRecord
 from ..loop.hindsight import Hindsight as HindsightRecord
 from ..store.question import Question
-from ..store.sqlite.table_versions import Version as VersionRecord
+from ..store.sqlite.code_versions import Version as VersionRecord
 from .messages import validation_message
 from .problems import invalid
 from .record_schemas import record_schema
@@ -63,7 +63,7 @@ class ItemsBody(_Request):
     """Items to store and to learn from."""
 
     vectors: Vectors = Field(description="One vector for each item, all of one width.")
-    keys: Keys | None = Field(default=None, description="Unique keys; by default running numbers.")
+    keys: Keys | None = Field(default=None, description="Unique keys; by default sequential numbers.")
     labels: Labels | None = Field(
         default=None, description="A class for each item, number or name, or lists of 0 and 1; null if missing."
     )

@@ -145,9 +145,11 @@ class WorkerPool:
         if self._cancel(job):
             message = f"The request waited more than {timeout_s:g} s: nothing was done."
         elif self._writes:
-            message = f"The request took more than {timeout_s:g} s. Its change is still made."
+            message = f"The request took more than {timeout_s:g} s. The change will still be made."
         else:
-            message = f"The request took more than {timeout_s:g} s. Its result is lost; ask for less at a time."
+            message = (
+                f"The request took more than {timeout_s:g} s. The result was discarded; request less at a time."
+            )
         raise Problem(504, "timeout", message)
 
     def close(self) -> None:
@@ -242,5 +244,5 @@ class WorkerPool:
         try:
             return self._idle_work()
         except Exception:
-            _log.exception("the work between two jobs failed")
+            _log.exception("background learning failed")
             return False

@@ -41,14 +41,15 @@ def search_costs(
 ) -> Searched:
     """Make an index of the examples with the mapping that was learned from them, and search it.
 
-    How many vectors a search without options looks up is what the index has measured to reach its recall, with a
-    quarter of the examples and with all.
+    It is searched by candidates, as a larger index is. How many vectors a search without options looks up is what
+    the index has measured to reach its recall, with a quarter of the examples and with all.
     """
     part, found = len(X) // _PARTS, []
     with OnlineIndex.create(path, learner=mapping, dtype=dtype, drift=False) as index:
         for rows in (slice(0, part), slice(part, None)):
             index.add(X[rows], None if y is None else y[rows])
             index.wait()
+            index._table.target.holds = False
             choice = index._table.target.choice(K, wait=True)
             found.append(choice.rescore)
         asked = X[:QUERIES]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..index.history import History
+from ..index.durable_loop import DurableLoop
 from ..index.online_index import OnlineIndex
 
 _FLOATS = 24_000_000  # numbers in the index
@@ -63,7 +63,7 @@ def storing_costs(path: Path, X: NDArray[np.float32], n_bits: int, dtype: str, l
 def _without_trigger(path: Path) -> OnlineIndex:
     """Open an index whose loop has no trigger."""
     index = OnlineIndex.open(path)
-    index._history = History(index._table, index.options, learn_only=True)
+    index._durable = DurableLoop(index._table, index.options, learn_only=True)
     return index
 
 

@@ -30,7 +30,7 @@ class Cluster:
     timeout_s
         How long a shard may be silent before it counts as missing, 30 by default.
     allow_partial
-        Whether a search may answer without missing shards; ``hits.missing`` names them.
+        Whether a search may answer even if shards are missing; ``hits.missing`` lists them.
 
     Examples
     --------

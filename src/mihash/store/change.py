@@ -17,7 +17,7 @@ from .. import validation
 from ..errors import DuplicateKey, InvalidInput
 from .filters import Condition, compile_filter
 from .keys import Key, as_keys
-from .sqlite.items import Metadata, as_metadata
+from .metadata import Metadata, as_metadata
 from .sqlite.positions import Reading, as_position
 from .sqlite.segments import Segment
 
@@ -85,7 +85,7 @@ class Change:
         X
             Feature vectors (n, d).
         keys
-            Strings or whole numbers, all different; by default the running number of the row.
+            Strings or whole numbers, all different; by default the sequential number of the row.
         labels
             Class labels (n,) or a 0/1 matrix (n, classes); None without.
         metadata

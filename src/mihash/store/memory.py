@@ -93,7 +93,7 @@ class MemoryTable:
         return as_codes(self._coded(), self._bits()).copy()
 
     def add(self, X: ArrayLike, keys: ArrayLike | None = None) -> None:
-        """Store items under unique keys (integers or strings); by default running numbers, above those taken."""
+        """Store items under unique keys (integers or strings); by default sequential numbers above those taken."""
         if self._from_codes:
             raise NotReady("A table made from codes holds no vectors: make a new one with `from_codes`.")
         vectors = validation.features("X", validation.as_rows("X", X)[0], self.n_features)

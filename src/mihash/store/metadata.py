@@ -7,7 +7,7 @@ is their order in time: ``2026-11-16T06:05:00``. A datetime with a time zone is 
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -21,6 +21,26 @@ RULE = "a string, a 64-bit integer, a finite float, a datetime, True, False or N
 Scalar = str | int | float | bool | None
 
 _MAX_DEPTH = 100  # SQLite: 1000
+
+
+class EncodedMetadata(str):
+    """The metadata of one item as the text that `encode_metadata` has made of it: it is stored as it is."""
+
+    __slots__ = ()
+
+
+Metadata = Sequence[Mapping[str, Any] | EncodedMetadata | None] | Mapping[str, Any] | None
+
+
+def as_metadata(metadata: Metadata, n: int) -> list[str | None] | None:
+    """Return metadata as JSON texts, one for each row, None for none; for one row a single dictionary will do."""
+    if metadata is None:
+        return None
+    given = [metadata] if isinstance(metadata, Mapping) else metadata
+    if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
+        wanted = "1 dictionary" if n == 1 else f"{n} dictionaries, one for each row"
+        raise InvalidInput(f"`metadata` must be {wanted}; got {metadata!r:.80}.")
+    return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None) -> str | None:

@@ -285,7 +285,9 @@ class Question:
         if given.get("recall") is not None:
             validation.number("recall", given["recall"], above=0, maximum=1)
             if given.get("rescore") is not None:
-                raise InvalidInput("`recall` chooses how many codes are rescored: leave it or `rescore` out.")
+                raise InvalidInput(
+                    "Give `recall` or `rescore`, not both: `recall` chooses how many candidates are rescored."
+                )
         if given.get("radius") is not None:
             for name in ("rescore", "margins", "recall"):
                 if given.get(name):

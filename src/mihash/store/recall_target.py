@@ -12,7 +12,10 @@ by margins is chosen as well: the pair that costs least.
 
 Codes that were learned from labels bring items of one class together, not those that are near. Chasing the nearest
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall. Many items may then
-have the same code. If some of these are candidates, all are, up to 1,000: a stored vector finds its item.
+have the same code. If some of these are candidates, all are, up to 4,000: a stored vector finds its item.
+
+If no choice reaches the target, a table of up to eight million numbers is searched exactly: its vectors are held
+in memory, which takes less than to look up thousands of them.
 
 For inner products, queries seldom resemble the items, so a measurement with items is not enough: a minimum number
 of candidates is read for any target.
@@ -31,6 +34,7 @@ from numpy.typing import NDArray
 
 from ..errors import MIHashError
 from ..search import reach
+from .held_vectors import EVERY, MOST_NUMBERS
 from .question import Question
 from .rescoring import PRODUCT
 from .sqlite.settings import write_settings
@@ -45,7 +49,7 @@ RECALL = 0.95
 MEASURED = "recall_choices"
 """The setting of a table that has what was measured."""
 
-MOST_TIED = 1000
+MOST_TIED = 4000
 """How many candidates are looked up if so many have the same code."""
 
 _QUERIES = 100
@@ -143,10 +147,15 @@ class RecallTarget:
     ----------
     table
         The table that is searched.
+
+    Attributes
+    ----------
+    holds
+        Whether a small table may be searched exactly, by vectors in memory.
     """
 
     def __init__(self, table: "Table") -> None:
-        self._table = table
+        self._table, self.holds = table, True
         self._measuring = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = False
@@ -179,6 +188,8 @@ class RecallTarget:
             return Choice(few, None)
         name = (wide, RECALL if recall is None else recall, margins is not False)
         most = max(few, most_candidates(edition.n_items, _MOST if recall is None else _MOST_ASKED))
+        if self._can_hold(edition):
+            most = max(few, min(most, _SAFE))
         self._read()
         if (found := self._fresh_choice(name, edition)) is not None:
             return found
@@ -242,6 +253,11 @@ class RecallTarget:
         """Tell whether to measure in the background; the shards of an index on Ray are asked at once."""
         return edition.n_items * (self._table.n_features or 0) > _AT_ONCE and not self._on_ray
 
+    def _can_hold(self, edition: "Edition | Published") -> bool:
+        """Tell whether all vectors may be held in memory, those of deleted rows too."""
+        n_rows = edition.n_items + edition.n_dead
+        return self.holds and n_rows * (self._table.n_features or 0) <= MOST_NUMBERS and not self._on_ray
+
     @property
     def _on_ray(self) -> bool:
         return bool(self._table.setting("table") == "ray")
@@ -262,10 +278,19 @@ class RecallTarget:
         self._truth = None
         self._choices = {name: (_NEVER, found) for name, (_, found) in self._choices.items()}
 
-    def wait(self) -> None:
-        """Wait until nothing is measured in the background."""
-        if self._thread is not None:
-            self._thread.join()
+    def settle(self, timeout: float | None = None) -> bool:
+        """Measure a large table for ten results, unless that is known; return False if the timeout came first."""
+        edition = self._table.edition
+        if edition is not None and self._is_large(edition):
+            self.choice(_WIDTH)
+        return self.wait(timeout)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is measured in the background; return False if the timeout came first."""
+        if self._thread is None:
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
 
     def stop(self) -> None:
         """Measure nothing more in the background: the table is closed."""
@@ -331,6 +356,8 @@ class RecallTarget:
         products = edition.n_items if factors and self._table.metric == PRODUCT else 0
         first = reach(least, factors, products)
         last = reach(most, factors, products) if self._on_ray else edition.n_items  # shards send what they rank
+        if self._can_hold(edition):  # to rank all codes takes longer than to compare all vectors
+            last = max(first, last // _WIDER)
         best: _Trial | None = None
         for n_ranked in _growing(first, last) if by_margins else [None]:
             if best is not None and best.is_enough and best.cost <= (n_ranked or 0) + _LOOKUP * least:
@@ -339,6 +366,8 @@ class RecallTarget:
             if best is None or trial.is_better(best):
                 best = trial
         assert best is not None
+        if not best.is_enough and self._can_hold(edition):
+            return Choice(EVERY, 1.0)
         return best.choice
 
     def _trial(

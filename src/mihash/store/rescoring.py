@@ -1,11 +1,13 @@
 """Ranks the nearest codes again by the distances of their vectors, and finds the true neighbours of some items."""
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import jit, one_thread
+from .edition import appended
 from .question import Found
 from .sqlite.segments import Segments
 
@@ -15,6 +17,7 @@ PRODUCT = "ip"
 _HELD_FLOATS = 1 << 24  # of the vectors that are in memory at a time
 _CHUNK_FLOATS = 1 << 21
 _LANES = 8
+_TINY = 1e-30  # the square of a length below which float32 is not precise enough
 
 
 def rescored(
@@ -135,6 +138,31 @@ def _cosine(query, vectors, rows, held, out):  # type: ignore[no-untyped-def]
         out[i] = max(1.0 - cosine, 0.0)
 
 
+class Rows(NamedTuple):
+    """Stored rows: sequence numbers (n,), vectors (n, d), and the squares of their lengths (n,)."""
+
+    ids: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> Self:
+        """Return rows with their squares."""
+        return cls(ids, vectors, np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+
+    def appended(self, n: int, others: Self) -> Self:
+        """Return a buffer with the first n of these rows and others behind them."""
+        return type(self)(
+            appended(self.ids, n, others.ids),
+            appended(self.vectors, n, others.vectors),
+            appended(self.squares, n, others.squares),
+        )
+
+    def part(self, which: slice | NDArray[np.bool_]) -> Self:
+        """Return some rows."""
+        return type(self)(self.ids[which], self.vectors[which], self.squares[which])
+
+
 def nearest_rows(
     segments: Segments,
     queries: NDArray[np.float32],
@@ -145,25 +173,75 @@ def nearest_rows(
 ) -> Found:
     """Return ids and distances of the k nearest rows to each query, by (distance, id), from all that are stored.
 
-    Rows that are ``dead`` are left out, and for each query the row that is its ``own``. Rows are first compared by
-    one product in float32. The distance is computed for those that may be among the nearest, given its rounding.
+    Rows that are ``dead`` are left out, and for each query the row that is its ``own``.
     """
     best: Found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
-    asked = _scaled(queries, metric)
     for ids, X in _chunks(segments, queries.shape[1], dead):
-        scores, errors = _scores(asked, _scaled(X, metric), metric)
-        scores[ids == own[:, None]] = np.inf
-        within = min(k, len(ids)) - 1
-        limits = np.partition(scores, within, axis=1)[:, within] + 2 * errors
-        for place in range(len(queries)):
-            near = np.flatnonzero(scores[place] <= limits[place])
-            near = near[ids[near] != own[place]]
-            distances = distances_to(queries[place], X, metric, near)
-            ids_both = np.concatenate([best[place][0], ids[near]])
-            both = np.concatenate([best[place][1], distances])
+        found = nearest_of(Rows.of(ids, X), queries, k, metric, own)
+        for place, (new, old) in enumerate(zip(found, best, strict=True)):
+            ids_both, both = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
             order = np.lexsort((ids_both, both))[:k]
             best[place] = (ids_both[order], both[order])
     return best
+
+
+def nearest_of(
+    rows: Rows,
+    queries: NDArray[np.float32],
+    k: int,
+    metric: str,
+    own: NDArray[np.int64] | None = None,
+    mask: NDArray[np.bool_] | None = None,
+) -> Found:
+    """Return ids and distances of the k nearest rows to each query, by (distance, id).
+
+    Rows are first compared by one product in float32. The distance is computed for those that may be among the
+    nearest, given its rounding.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    queries
+        Feature vectors (n_queries, d).
+    k
+        How many of the nearest.
+    metric
+        How vectors are compared.
+    own
+        For each query the id of a row to leave out.
+    mask
+        Which rows may be returned; None for all.
+
+    Examples
+    --------
+    >>> rows = Rows.of(np.array([7, 8, 9]), np.array([[3.0], [1.0], [-1.0]], dtype=np.float32))
+    >>> query = np.array([[0.5]], dtype=np.float32)
+    >>> ((ids, distances),) = nearest_of(rows, query, 2, "euclidean")
+    >>> ids.tolist(), distances.tolist()
+    ([8, 9], [0.5, 1.5])
+    """
+    n = len(rows.ids) if mask is None else int(np.count_nonzero(mask))
+    if not n:
+        return [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
+    scores, errors = _scores(queries, rows, metric)
+    if own is not None:
+        scores[rows.ids == own[:, None]] = np.inf
+    if mask is not None:
+        scores[:, ~mask] = np.inf
+    within = min(k, n) - 1
+    unknown = np.isneginf(scores)  # looked at in any case, and nothing follows for the others
+    known = np.where(unknown, np.inf, scores) if unknown.any() else scores
+    limits = np.partition(known, within, axis=1)[:, within] + 2 * errors
+    found: Found = []
+    for place, query in enumerate(queries):
+        near = np.flatnonzero((scores[place] <= limits[place]) & (scores[place] < np.inf))
+        if own is not None:
+            near = near[rows.ids[near] != own[place]]
+        distances = distances_to(query, rows.vectors, metric, near)
+        order = np.lexsort((rows.ids[near], distances))[:k]
+        found.append((rows.ids[near[order]], distances[order]))
+    return found
 
 
 def _chunks(
@@ -183,31 +261,34 @@ def _chunks(
         yield np.concatenate(ids), np.concatenate(parts)
 
 
-def _scaled(X: NDArray[np.float32], metric: str) -> NDArray[np.float32]:
-    """Return rows as they are, or of unit length for the cosine: then Euclidean distances have the same order."""
-    if metric != "cosine":
-        return X
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    scaled: NDArray[np.float32] = (X * inverse[:, None]).astype(np.float32)
-    return scaled
-
-
-def _scores(
-    Q: NDArray[np.float32], X: NDArray[np.float32], metric: str
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def _scores(Q: NDArray[np.float32], rows: Rows, metric: str) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return |x|^2 - 2 q . x for each pair, and for each query how far one may be from the true value.
 
-    For the cosine |x| is 1, of a row of zeros too: its cosine is 0. For inner products |x|^2 is left out.
+    For the cosine q and x are of unit length, but for rows of zeros, and |x|^2 is 1. For inner products |x|^2 is
+    left out.
     """
-    sizes = squares = np.ones(len(X))
-    if metric != "cosine":
-        sizes = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-        squares = np.zeros(len(X)) if metric == PRODUCT else sizes
+    own, squares = np.einsum("ij,ij->i", Q, Q, dtype=np.float64), rows.squares
+    times: Any = np.float32(-2)
+    tiny: tuple[NDArray[np.bool_], ...] = ()
+    if metric == "cosine":
+        tiny = tuple((each > 0) & (each < _TINY) for each in (own, squares))
+        Q, times = Q * _inverse(own)[:, None], times * _inverse(squares)
+        own = squares = np.ones(1)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
-        scores = Q @ X.T
-        scores *= -2
-        scores += squares.astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", Q, Q, dtype=np.float64)) + np.sqrt(sizes.max(initial=0.0))
-    np.nan_to_num(scores, copy=False, nan=-np.inf)  # of numbers that overflow: looked at again
-    return scores, 4.0 * (X.shape[1] + 8) * 2.0**-24 * lengths**2
+        scores: NDArray[np.float32] = Q @ rows.vectors.T
+        scores *= times
+        if metric != PRODUCT:
+            scores += squares.astype(np.float32)
+    lengths = np.sqrt(own) + np.sqrt(squares.max(initial=0.0))
+    scores[~np.isfinite(scores)] = -np.inf  # of numbers that overflow: looked at again
+    if tiny:
+        scores[tiny[0]] = -np.inf
+        scores[:, tiny[1]] = -np.inf
+    terms = 4.0 * (rows.vectors.shape[1] + 8)
+    errors = terms * (2.0**-24 * lengths**2 + 2.0**-126)  # the least number, where products are rounded to 0
+    return scores, np.broadcast_to(errors, len(Q))
+
+
+def _inverse(squares: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return 1 / |x|, 0 of a row of hardly any length."""
+    return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares >= _TINY).astype(np.float32)

@@ -26,14 +26,15 @@ from .edition import Edition, Published
 from .expiry import Expiry
 from .item_reads import ItemReads
 from .keys import Key
+from .metadata import Metadata
 from .question import Found, Hits, Nearest, Question
 from .recall_target import RecallTarget
+from .sqlite.code_versions import Version, mapping_of, propose, published_versions, waiting_version
 from .sqlite.database import Database
-from .sqlite.items import Metadata, all_found
+from .sqlite.items import all_found
 from .sqlite.positions import write_position
 from .sqlite.segments import LabelKind, Segment, Segments, kind_of
 from .sqlite.settings import read_settings, write_settings
-from .sqlite.table_versions import Version, mapping_of, propose, published_versions, waiting_version
 from .window import Window
 
 

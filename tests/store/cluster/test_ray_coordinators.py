@@ -73,7 +73,7 @@ def test_a_change_is_acknowledged_once_a_shard_knows_of_it_so_a_log_without_it_i
     end_shards(first)
     first.close()
     for options in ({}, {"allow_partial": True}):
-        with pytest.raises(Superseded, match=r"Shard \d on .* knows of entry 3, which this log has not"):
+        with pytest.raises(Superseded, match=r"Shard \d on .* knows of entry 3, which this log lacks"):
             RayTable(tmp_path / "copy", **options)
     with closing(RayTable(tmp_path / "first")) as again:
         assert found(again) == list(range(101))
@@ -95,7 +95,7 @@ def test_a_coordinator_that_was_superseded_acknowledges_and_answers_nothing(tmp_
         assert found(second) == list(range(120))
         first.close()
         assert found(second) == list(range(120))  # whose shards it has left alone
-    with pytest.raises(Superseded, match=r"Shard \d on .* knows of entry 3, which this log has not"):
+    with pytest.raises(Superseded, match=r"Shard \d on .* knows of entry 3, which this log lacks"):
         RayTable(tmp_path / "first")  # its own third entry is another one
     with closing(RayTable(tmp_path / "copy")) as second:
         assert second.verify()["items"] == len(second) == 120

@@ -74,7 +74,7 @@ def test_a_shard_whose_node_is_gone_is_missed_by_name_until_it_is_back_with_its_
             table.rebuild(SECOND)
         with pytest.raises(PartialFailure):
             table.add(X[:20], keys=[f"k{i}" for i in range(20)])  # which may be there already
-        assert table.add(X[500:600])[0] == list(range(1500, 1600))  # running numbers need nobody's word
+        assert table.add(X[500:600])[0] == list(range(1500, 1600))  # sequential numbers need nobody's word
         assert len(table) == 600
         assert [each["state"] for each in table.about()["shards"]] == ["up", "lost"]
         assert table.about()["shards"][1]["lag"] == 1

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import InvalidInput
 from .layout import Kind, Layout
 from .text_lines import Lines, TextSource
-from .values import as_metadata, plain_text
+from .values import metadata_of_row, plain_text
 
 _DELIMITERS = ",;\t"
 _LONGEST_FIELD = 1 << 27
@@ -123,7 +123,7 @@ class DelimitedSource(TextSource):
         """Return the metadata of a row."""
         texts = {name: record[self._places[name]] for name in layout.metadata}
         found = {name: _FLAGS.get(text, plain_text(text)) for name, text in texts.items()}
-        return as_metadata(found, f"{self.name}: {where}")
+        return metadata_of_row(found, f"{self.name}: {where}")
 
     def _is_header(self, fields: list[str]) -> bool:
         """Tell names from data: none is a number, or they count from 0, as pandas calls columns without names."""

@@ -48,9 +48,7 @@ def open_source(
     file, wanted = Path(path), columns or Columns()
     if not file.is_file():
         if file.exists() and not file.is_dir():
-            raise InvalidInput(
-                f"{file} is a pipe or a device, not a file; send it to the standard input and name -."
-            )
+            raise InvalidInput(f"{file} is a pipe or a device, not a file; open it and use `open_stream`.")
         what = "is a folder" if file.is_dir() else "does not exist"
         raise InvalidInput(f"{file} {what}; give the path of a file of vectors.")
     name = SUFFIXES.get(file.suffix.lower()) if file_format is None else file_format

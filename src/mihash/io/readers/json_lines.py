@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import InvalidInput
 from .layout import Kind, Layout, is_named
 from .text_lines import Lines, TextSource
-from .values import as_metadata
+from .values import metadata_of_row
 
 _BARE = "vector"  # what the only column of a line that is a list is called
 
@@ -98,7 +98,7 @@ class JSONLinesSource(TextSource):
             used = {*layout.vector, layout.key, layout.label, *self._wanted.left_out}
             names = [name for name in record if name not in used and is_named(name)]
         found = {name: record[name] for name in names if name in record}
-        return as_metadata(found, f"{self.name}: {where}")
+        return metadata_of_row(found, f"{self.name}: {where}")
 
 
 def _kind(value: Any) -> Kind:

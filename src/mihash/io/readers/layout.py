@@ -59,7 +59,7 @@ class Columns:
         """Tell whether all columns that are left are metadata; one may be called so itself."""
         every = self.metadata == (ALL,) and ALL not in names
         if self.left_out and not every:
-            raise InvalidInput(f"{self.option('left_out')} is for {self.option('metadata')} {ALL}.")
+            raise InvalidInput(f"{self.option('left_out')} can only be used with {self.option('metadata')} {ALL}.")
         return every
 
 

@@ -255,7 +255,7 @@ def _common_length(file: str, layout: Layout, headers: Mapping[str, _Header]) ->
         if headers[name].shape[0] != n:
             raise InvalidInput(
                 f"{file}: the array {first!r} has {n} rows and {name!r} has {headers[name].shape[0]}. "
-                "They must be as many."
+                "They must have the same number of rows."
             )
     return n
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ... import validation
 from ...errors import InvalidInput
 from .layout import Columns, Layout
-from .values import as_flags, as_labels, as_metadata
+from .values import as_flags, as_labels, metadata_of_row
 
 _CHUNK_ROWS = 1024
 _CHUNK_NUMBERS = 1 << 22
@@ -100,7 +100,7 @@ class ColumnSource(Source):
         if layout.metadata:
             columns = zip(*(values(name) for name in layout.metadata), strict=True)
             metadata = [
-                as_metadata(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
+                metadata_of_row(dict(zip(layout.metadata, row, strict=True)), f"{self.name}: row {first + place}")
                 for place, row in enumerate(columns)
             ]
         return Rows(first, X, y, keys, metadata, (first + len(X)) / self.n_rows, is_test)

@@ -168,4 +168,6 @@ class TextSource(Source):
             with np.errstate(over="ignore"):
                 return np.array(vectors, dtype=np.float64).astype(np.float32)
         except OverflowError as error:  # a whole number of hundreds of digits
-            raise InvalidInput(f"{self.name}: {places[0]} or one soon after it has a number too large.") from error
+            raise InvalidInput(
+                f"{self.name}: a number in {places[0]}, or in one of the rows after it, is too large."
+            ) from error

@@ -57,14 +57,14 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def as_metadata(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def metadata_of_row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the metadata of one row, which messages call ``where``.
 
     An object stays one under its name. That of a column called ``metadata`` gives its fields.
 
     Examples
     --------
-    >>> as_metadata({"colour": "red", "camera": {"lens": 3}, "metadata": {"year": 1999}}, "row 0")
+    >>> metadata_of_row({"colour": "red", "camera": {"lens": 3}, "metadata": {"year": 1999}}, "row 0")
     {'colour': 'red', 'camera': {'lens': 3}, 'year': 1999}
     """
     found: dict[str, Any] = {}

@@ -129,7 +129,7 @@ def _timed(study: Study, definition: str) -> dict[Job, Outcome]:
     defined = load_definition(definition)
     if not timed_alone(defined, study.results, study.scale):
         message = SHARED_TIMES.format(command=defined.command(study.results, study.scale))
-        raise NotReady(f"The times of {definition} do not say. {message}")
+        raise NotReady(f"The times of {definition} do not decide this claim. {message}")
     return found
 
 

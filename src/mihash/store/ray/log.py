@@ -17,7 +17,7 @@ import numpy as np
 from ... import state as saved
 from ...errors import CorruptStore
 from ..sqlite.database import Database
-from ..sqlite.schema import CLUSTER, EPOCHS
+from ..sqlite.file_format import CLUSTER, EPOCHS
 from ..sqlite.segments import Segment
 from ..sqlite.settings import write_settings
 

@@ -28,11 +28,11 @@ from ..edition import Published
 from ..filters import Condition
 from ..keys import Key
 from ..question import Found, Item, Nearest, Question
+from ..sqlite.code_versions import drop_mappings, mark_published
 from ..sqlite.database import Database
 from ..sqlite.items import stored_already
 from ..sqlite.segments import Segment, Segments
 from ..sqlite.settings import new_settings, read_settings, with_factors, write_settings
-from ..sqlite.table_versions import drop_mappings, mark_published
 from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View

@@ -27,11 +27,11 @@ from ...mapping import mapping_from_state
 from ..edition import Edition
 from ..keys import Key
 from ..question import Found, Nearest, Question, Reached
+from ..sqlite.code_versions import drop_mappings, propose
 from ..sqlite.database import DATABASE
 from ..sqlite.items import largest_key
 from ..sqlite.settings import write_settings
 from ..sqlite.sqlite_table import SQLiteTable
-from ..sqlite.table_versions import drop_mappings, propose
 from .routing import rows_of
 from .shard_editions import RecentEditions
 

@@ -240,7 +240,7 @@ class Member:
         if not self._is_ours(about):
             self._refused = (
                 f"Shard {self.place.number} on {self.place.node_name} knows of entry {about['newest']}, which "
-                "this log has not: the coordinator's folder was replaced by an older one, or another coordinator "
+                "this log lacks: the coordinator's folder was replaced by an older one, or another coordinator "
                 "has taken over this index. Open it there and delete this copy, or restore a backup of the whole."
             )
             self._fail(self._refused)

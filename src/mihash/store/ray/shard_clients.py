@@ -122,8 +122,8 @@ class Members:
                 return
             if all(member.lost for member in self.all) and time.monotonic() > until:
                 raise StoreError(
-                    "The change is in the log, but no shard has confirmed it. It is made when one is back, unless "
-                    f"another coordinator takes over before. {missed(self.all)}"
+                    "The change is in the log, but no shard has confirmed it. It will be applied when a shard is "
+                    f"back, unless another coordinator takes over first. {missed(self.all)}"
                 )
 
     def _note(self, number: int, others: Sequence[Member]) -> bool:

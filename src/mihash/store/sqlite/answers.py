@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
 from ...mapping.factors import estimates
-from ...search import Bitmap, as_bitmap, as_columns, margin_sums, reach
+from ...search import Bitmap, as_bitmap, as_columns, as_mask, margin_sums, reach
 from ..edition import Edition
 from ..filters import Condition
+from ..held_vectors import EVERY, MOST_NUMBERS, HeldVectors
 from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
+from ..recall_target import most_candidates
 from ..rescoring import PRODUCT, rescored
 from .database import Database
 from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field, mask_of
@@ -39,6 +41,7 @@ class Answers:
 
     def __init__(self, database: Database, segments: Segments, metric: str) -> None:
         self._database, self._segments, self._metric = database, segments, metric
+        self._held = HeldVectors(segments, metric)
         # By what they depend on, for a prefix of the rows.
         self._matches: dict[tuple[Any, ...], tuple[NDArray[np.bool_], Bitmap | None]] = {}
         self._fields: set[str] = set()  # that have an index, or cannot get one
@@ -46,16 +49,35 @@ class Answers:
     def nearest(self, edition: Edition, question: Question, with_keys: bool) -> Nearest | None:
         """Return what an edition finds for each query, None if a row of it is no longer stored."""
         measure = question.measure(self._metric, edition.mapping)
-        if not edition.n:
+        if not edition.n_items:
             return question.nothing(edition.version, measure)
-        found = self.candidates(edition, question)
+        question.by_margins(edition.mapping)  # raises if margins are asked for and it has none
+        exactly, question = self._held_or_looked_up(edition, question)
+        found = self._exact(edition, question) if exactly else self.candidates(edition, question)
         if found is None or (
             question.where is not None and not self._are_sound(found, question.where, edition.n_described)
         ):
             return None
-        if question.rescore:
+        if question.rescore and not exactly:
             return self.rescored(question, found, with_keys, edition.version)
         return self.named(found, with_keys, edition.version, measure)
+
+    def _held_or_looked_up(self, edition: Edition, question: Question) -> tuple[bool, Question]:
+        """Tell whether to answer from vectors in memory; look up candidates if the table is too large now."""
+        if question.radius is not None or (question.rescore or 0) < EVERY:
+            return False, question
+        if edition.n * question.queries.shape[1] <= 2 * MOST_NUMBERS:  # it has grown since the choice
+            return True, question
+        self._held.forget()
+        return False, replace(question, rescore=most_candidates(edition.n_items))
+
+    def _exact(self, edition: Edition, question: Question) -> Found | None:
+        """Return the nearest items by their vectors; None if rows are gone."""
+        live = edition.live if question.where is None else self._matching(edition, question.where)
+        if live is None and question.where is not None:
+            return None
+        mask = None if live is None else as_mask(live, edition.n)
+        return self._held.nearest(edition, question.queries, question.k, mask)
 
     def rescored(self, question: Question, lists: Found, with_keys: bool, version: int = -1) -> Nearest | None:
         """Return rows ranked again by the distance of their vectors; None if one is no longer stored."""
@@ -107,7 +129,7 @@ class Answers:
         k = question.n_wanted
         if ranked:
             least = reach(0 if question.n_ranked else k, with_factors, n_products)
-            k = max(k, least, question.n_ranked or 0)
+            k = max(k, least, question.n_ranked or 0, question.most_tied)
         rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
         found: Found = list(zip(rows, distances, strict=True))
         if not ranked:

@@ -27,8 +27,8 @@ from ...errors import (
 )
 from ...state import make_folder, sync_folder
 from .deadline import LATE, stopped_when_late
+from .file_format import FORMAT, check_schema, check_structure, complete, create_schema, read_format
 from .file_reads import FileReads
-from .schema import FORMAT, check_schema, check_structure, complete, create_schema, read_format
 from .settings import write_settings
 from .writer_lock import LOCK, WriterLock
 

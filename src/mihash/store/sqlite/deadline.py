@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 from ...errors import DeadlineExceeded
 
-LATE = "The request took longer than it may, and was stopped. Ask for less at a time."
+LATE = "The request exceeded its timeout and was stopped. Request less at a time."
 _STEPS = 4000  # of SQLite's machine between two looks at the clock: about a tenth of a millisecond
 _local = threading.local()
 

@@ -7,7 +7,7 @@ check. So there are two indexes of the keys, and a key is unknown when both say 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,34 +15,15 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
 from ..keys import Key
-from ..metadata import decode_metadata, encode_metadata
+from ..metadata import decode_metadata
 from ..question import Item
 from .checksums import value_check, value_checks
-from .schema import check_structure
+from .file_format import check_structure
 from .segments import LabelKind, Segments
 
-
-class EncodedMetadata(str):
-    """The metadata of one item as the text that `encode_metadata` has made of it: it is stored as it is."""
-
-    __slots__ = ()
-
-
-Metadata = Sequence[Mapping[str, Any] | EncodedMetadata | None] | Mapping[str, Any] | None
 COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
 _DISAGREE = "The index of keys is damaged: {} Use a backup."
-
-
-def as_metadata(metadata: Metadata, n: int) -> list[str | None] | None:
-    """Return metadata as JSON texts, one for each row, None for none; for one row a single dictionary will do."""
-    if metadata is None:
-        return None
-    given = [metadata] if isinstance(metadata, Mapping) else metadata
-    if not isinstance(given, Iterable) or isinstance(given, str) or len(given := list(given)) != n:
-        wanted = "1 dictionary" if n == 1 else f"{n} dictionaries, one for each row"
-        raise InvalidInput(f"`metadata` must be {wanted}; got {metadata!r:.80}.")
-    return [str(each) if isinstance(each, EncodedMetadata) else encode_metadata(each) for each in given]
 
 
 def insert_items(
@@ -66,7 +47,7 @@ def ids_of(connection: sqlite3.Connection, keys: Sequence[Key]) -> list[int | No
     missing = [key for key in keys if key not in found]
     if missing and _has_two(connection):
         for key in _looked_up(connection, "item_again", missing):
-            raise CorruptStore(_DISAGREE.format(f"one of two finds the key {key!r}."))
+            raise CorruptStore(_DISAGREE.format(f"only one of the two indexes has the key {key!r}."))
     return [found.get(key) for key in keys]
 
 
@@ -100,7 +81,8 @@ def top_key(connection: sqlite3.Connection) -> int:
     query = "SELECT coalesce(max(key), -1) FROM item INDEXED BY {} WHERE key < ?"  # texts are above every number
     tops = {int(connection.execute(query.format(each), (COUNTED,)).fetchone()[0]) for each in indexes}
     if len(tops) > 1:
-        raise CorruptStore(_DISAGREE.format(f"of two, one ends with {min(tops)}, the other with {max(tops)}."))
+        keys = f"the largest key is {min(tops)} in one index and {max(tops)} in the other."
+        raise CorruptStore(_DISAGREE.format(keys))
     return tops.pop()
 
 

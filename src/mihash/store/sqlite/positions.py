@@ -13,7 +13,7 @@ from ... import validation
 from ...errors import CorruptStore, InvalidInput
 from ..keys import Key, is_text
 from .checksums import value_check
-from .schema import check_structure
+from .file_format import check_structure
 
 
 class Reading(NamedTuple):

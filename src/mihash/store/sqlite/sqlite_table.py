@@ -29,6 +29,7 @@ from ..question import Found, Item, Nearest, Question
 from ..rescoring import nearest_rows
 from ..table import Table
 from .answers import Answers
+from .code_versions import drop_mappings, mapping_of, mark_published
 from .database import Database
 from .field_index import enter, leave
 from .items import (
@@ -43,7 +44,6 @@ from .items import (
 )
 from .segments import Segment, Segments
 from .settings import new_settings, read_settings, with_factors, write_settings
-from .table_versions import drop_mappings, mapping_of, mark_published
 from .verification import verify
 
 _RETRIES = 3
@@ -177,7 +177,7 @@ class SQLiteTable(Table):
             if rows.keys is not None:
                 rows.admit()
             if rows.texts is not None:
-                enter(connection, segment.ids.tolist())
+                enter(connection, segment.ids.tolist(), self.last)
             self.segments.append(connection, segment)
         if rows.expired:  # new rows may be among them
             leave(connection, rows.expired)

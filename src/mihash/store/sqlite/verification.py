@@ -13,12 +13,12 @@ from ...mapping import HashMapping
 from ...search import as_codes
 from ..edition import CODE_ROWS, Edition, read_codes
 from .checksums import SEALED, check_seals
+from .code_versions import kept_mappings, mapping_of
 from .database import Database
 from .field_index import check_fields
 from .items import check_items, removed_items
 from .segments import LabelKind, Segments
 from .settings import read_settings, with_factors
-from .table_versions import kept_mappings, mapping_of
 
 _ROUNDING = 1e-3  # of a typical value: float32 leaves errors far below it, and damage is rarely so small
 

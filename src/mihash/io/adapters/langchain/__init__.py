@@ -3,7 +3,7 @@
 try:
     import langchain_core  # noqa: F401 -- to see whether it is there
 except ImportError:
-    raise ImportError("mihash.io.adapters.langchain needs it: pip install 'mihash[langchain]'.") from None
+    raise ImportError("This adapter needs LangChain: pip install 'mihash[langchain]'.") from None
 
 from .langchain_store import MIHashVectorStore
 

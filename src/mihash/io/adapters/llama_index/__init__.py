@@ -3,7 +3,7 @@
 try:
     import llama_index.core  # noqa: F401 -- to see whether it is there
 except ImportError:
-    raise ImportError("mihash.io.adapters.llama_index needs it: pip install 'mihash[llama-index]'.") from None
+    raise ImportError("This adapter needs LlamaIndex: pip install 'mihash[llama-index]'.") from None
 
 from .llama_store import LlamaVectorStore
 from .metadata_filters import where_of

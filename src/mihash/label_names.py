@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import validation
-from ..errors import InvalidInput
-from ..state import State
-from ..validation import GivenLabels
+from . import validation
+from .errors import InvalidInput
+from .state import State
+from .validation import GivenLabels
 
 _KINDS = {True: "strings", False: "integers"}
 
@@ -33,7 +33,7 @@ class LabelNames:
     (array([2, 1]), ['cat', 'dog'])
     >>> names.codes([0, 1])
     Traceback (most recent call last):
-    mihash.errors.InvalidInput: `y` must be strings, as all labels before; got integers.
+    mihash.errors.InvalidInput: `y` must be strings, like all earlier labels; got integers.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class LabelNames:
         are_names = labels is not None
         if self._are_names not in (None, are_names):
             expected, got = _KINDS[not are_names], _KINDS[are_names]
-            raise InvalidInput(f"`y` must be {expected}, as all labels before; got {got}.")
+            raise InvalidInput(f"`y` must be {expected}, like all earlier labels; got {got}.")
         new: dict[str, int] = {}
         self._found = new, are_names
         if labels is None:

@@ -1,4 +1,4 @@
-"""The versions of a hash table: each a mapping, with what became of it.
+"""The versions of the codes: each a mapping, with what became of it.
 
 A version waits to be built, then it is published, or superseded by a newer one before its turn came. Its row
 stays; its mapping is dropped when neither a rollback nor a replay needs it.

@@ -12,7 +12,7 @@ from ..store.sqlite.sqlite_table import SQLiteTable
 from ..store.table import Table
 
 
-class StoredExamples(PastExamples):
+class StoredPast(PastExamples):
     """The rows of an index that its loop has learned from, the oldest first.
 
     A deleted row belongs to them until `compact`, or a window, removes its vector. That comes with a checkpoint,

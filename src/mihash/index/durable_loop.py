@@ -1,4 +1,4 @@
-"""The history of an index on the disk: its decisions, its checkpoints, and the loop that they lead to.
+"""The loop of an index on the disk, with its decisions and its checkpoints.
 
 The rows are the truth; the state of the loop is a function of them. A checkpoint only shortens the replay:
 the newest one is read, and the rows after it are learned from once more.
@@ -23,11 +23,11 @@ from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
 from ..online import MomentHash
 from ..store.sqlite.checksums import check_seals, seal_rows
-from ..store.sqlite.table_versions import kept_mappings, mapping_of, now, propose
+from ..store.sqlite.code_versions import kept_mappings, mapping_of, now, propose
 from ..store.table import Table
 from .bulk_learning import BulkLearning
 from .options import Options
-from .stored_examples import StoredExamples
+from .stored_past import StoredPast
 
 CHECKPOINT_ROWS = 16_384
 _WIDE_ROWS, _WIDE_VALUES = 4096, 1 << 22  # wide rows: a checkpoint after these values, but at least these rows
@@ -37,7 +37,7 @@ _ASKED = ("request", "price")
 _STORED = ("number", "kind", "seen", "accepted", "gain", "current", "snapshot", "reason")
 
 
-class History:
+class DurableLoop:
     """The loop of an index, with its decisions and checkpoints on the disk.
 
     Parameters
@@ -305,7 +305,7 @@ class History:
         loop = self._options.make_loop(self._learn_only)
         loop.arrivals.class_names = lambda: json.loads(self._table.setting("label_names") or "[]")
         if isinstance(loop.learner, MomentHash) and loop.learner.replay:
-            loop.learner.past = StoredExamples(self._table, loop)
+            loop.learner.past = StoredPast(self._table, loop)
         return loop
 
     def _replay(self, loop: Loop) -> None:

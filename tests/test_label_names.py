@@ -4,7 +4,7 @@ import pytest
 import mihash
 from checks import clusters
 from mihash.errors import InvalidInput, MIHashError, Renamed
-from mihash.loop.label_names import LabelNames
+from mihash.label_names import LabelNames
 
 X, y = clusters(n=600)
 NAMES = np.array(["fern", "cat", "dog", "bird", "ant"])[y]
@@ -57,7 +57,7 @@ def test_a_stream_has_labels_of_one_kind(first, second):
     names.codes(second)  # the first labels were not kept
     names.codes(first)
     names.keep()
-    with pytest.raises(InvalidInput, match="as all labels before"):
+    with pytest.raises(InvalidInput, match="like all earlier labels"):
         names.codes(second)
 
 

@@ -8,8 +8,8 @@ from mihash import state
 from mihash.errors import UnknownName
 from mihash.store.change import Change
 from mihash.store.edition import CODE_ROWS
+from mihash.store.sqlite.code_versions import KEPT_MAPPINGS, drop_mappings, kept_mappings
 from mihash.store.sqlite.sqlite_table import SQLiteTable
-from mihash.store.sqlite.table_versions import KEPT_MAPPINGS, drop_mappings, kept_mappings
 from oracles_tables import PlainTable, assert_answers
 from stored import FIRST, SECOND, THIRD, D, Q, X, answer, compact, opened, proposed
 
