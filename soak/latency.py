@@ -144,7 +144,7 @@ class Stretches:
         self._index.rehash()
         self._index.wait()
         self.others.append((self.builds[-1][1], time.perf_counter()))
-        time.sleep(1.2 * (self.builds[-1][1] - self.builds[-1][0]))
+        time.sleep(max(0.0, 1.2 * (self.builds[-1][1] - self.builds[-1][0])))  # clocks may differ
 
 
 def split(

@@ -1,10 +1,10 @@
 """Commands that add files of vectors to an index, or upsert them."""
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..stopwatch import Stopwatch
 from .arguments import (
     OPTIONS,
     STDIN,
@@ -127,7 +127,7 @@ def add(
     from ..io.ingest import ingest
     from ..io.readers import Columns
 
-    begin = time.perf_counter()
+    watch = Stopwatch()
     fields, aside = tuple(metadata or ()), tuple(left_out or ())
     columns = Columns(vector, key, label, fields, aside, header=not headless, called=OPTIONS)
     names = _names(files, source)
@@ -151,7 +151,7 @@ def add(
         if done.note:
             note(done.note)
         say(_summary(done))
-    took = time.perf_counter() - begin
+    took = watch.seconds
     n_added = sum(each.added + each.restored for each in added)
     if n_added:
         rate = f"{duration(took)}, {counted(round(n_added / took), 'row')}/s"
@@ -184,7 +184,7 @@ def upsert(
     from ..io.ingest import upsert as upsert_sources
     from ..io.readers import Columns
 
-    begin = time.perf_counter()
+    watch = Stopwatch()
     fields, aside = tuple(metadata or ()), tuple(left_out or ())
     columns = Columns(vector, key, label, fields, aside, header=not headless, called=OPTIONS)
     if len(set(files)) < len(files):
@@ -197,7 +197,7 @@ def upsert(
         n_items, version = len(index), index.version
     for each in stored:
         say(f"{each.source}: replaced {counted(each.replaced, 'item')}, added {counted(each.added, 'item')}.")
-    took = time.perf_counter() - begin
+    took = watch.seconds
     say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {duration(took)}.")
 
 

@@ -1,13 +1,13 @@
 """Commands that measure this machine: how fast it is, and what an index will cost on it."""
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from ..stopwatch import Stopwatch
 from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
 from .output import duration, json_line, note, size, table
 from .program import command
@@ -142,9 +142,9 @@ def _measures(folder: str, clusters: _Clusters, bits: int, learner: str, rows: i
 
 
 def _measure(what: str, n: int, unit: str, work: Callable[[], Any]) -> _Measure:
-    begin = time.perf_counter()
+    watch = Stopwatch()
     work()
-    return _Measure(what, n, unit, time.perf_counter() - begin)
+    return _Measure(what, n, unit, watch.seconds)
 
 
 def _rehash(index: "OnlineIndex") -> None:

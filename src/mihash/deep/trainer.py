@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +23,7 @@ from .. import validation
 from ..errors import InvalidInput, NotReady
 from ..ranking import mean_average_precision
 from ..state import State, read, write
+from ..stopwatch import Stopwatch
 from .augmentation import Augmentation
 from .device import find_device
 from .epochs import Epoch, HeldOut
@@ -213,14 +213,14 @@ class Trainer:
 
     def _next(self, images: Tensor, labels: Tensor, held_out: HeldOut | None) -> Epoch:
         """Train for one more epoch, measure if that is due, and return the report."""
-        number, start = len(self.history) + 1, time.perf_counter()
+        number, watch = len(self.history) + 1, Stopwatch()
         loss, rate = self._epoch(images, labels, number)
         if not np.isfinite(loss):
             raise NotReady(f"The loss of epoch {number} is {loss}: start again with a smaller learning rate.")
         precision = None
         if held_out is not None and (number == self.epochs or number % held_out.every == 0):
             precision = self._measure(held_out)
-        return Epoch(number, loss, rate, time.perf_counter() - start, precision)
+        return Epoch(number, loss, rate, watch.seconds, precision)
 
     def _epoch(self, images: Tensor, labels: Tensor, number: int) -> tuple[float, float]:
         """Go through the data once; return the mean loss and the last learning rate."""

@@ -5,6 +5,7 @@ import time
 import weakref
 
 from ..errors import NotReady, PartialFailure
+from ..stopwatch import Stopwatch
 from ..store.table import Table
 
 _RETRY_S = 5.0
@@ -134,9 +135,9 @@ def measured_price(table: Table) -> tuple[float, str]:
         raise NotReady("No rehash was measured yet: give the price in queries.")
     rehash_s = float(versions[-1].seconds or 0.0)
     rows = next(iter(table.rows_after(-1))).features[:_PRICED]
-    begin = time.perf_counter()
+    watch = Stopwatch()
     for row in rows:
         table.search(row)
-    query_s = max((time.perf_counter() - begin) / len(rows), 1e-9)
+    query_s = watch.seconds / len(rows)
     price = max(1.0, rehash_s / query_s)
     return price, f"the last rehash took {rehash_s:.3g} s, and a query takes {query_s * 1e3:.3g} ms"

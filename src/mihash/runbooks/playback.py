@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput, MIHashError, NotReady
 from ..neighbors import squared_distances
 from ..records import Record
+from ..stopwatch import Stopwatch
 from .contestants import Contestant, contestant
 from .runbook import DELETE, INSERT, REPLACE, SEARCH, Runbook, live_rows
 from .workload import Workload
@@ -181,9 +182,9 @@ def play_with(player: Contestant, name: str, workload: Workload, true: NDArray[n
         else:
             assert step.operation == SEARCH
             for query in queries[len(found) * _SINGLE % len(queries) :][:_SINGLE]:
-                begin = time.perf_counter()
+                watch = Stopwatch()
                 player.search(query[None], k)
-                seconds.append(time.perf_counter() - begin)
+                seconds.append(watch.seconds)
             player.settle()
             found.append(player.search(queries, k))
             before = time.process_time()

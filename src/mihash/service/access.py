@@ -7,7 +7,6 @@ neither by a request of their own (Origin) nor by a host name that resolves to t
 import hmac
 import ipaddress
 import logging
-import time
 from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..stopwatch import Stopwatch
 from .cors import Cors
 from .index_service import Service
 from .problems import Problem, busy, problem_of, problem_response
@@ -54,7 +54,7 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, started, headers = time.perf_counter(), False, _headers(scope)
+        watch, started, headers = Stopwatch(), False, _headers(scope)
         limited = scope["path"] not in _UNLIMITED
 
         async def send_with_headers(message: Message) -> None:
@@ -92,7 +92,7 @@ class AccessMiddleware:
             route = scope.get("route")
             path = getattr(route, "path_format", None) or getattr(route, "path", None) or "other"
             if path != _EVENTS:
-                self._service.metrics.count_request(path, time.perf_counter() - begin, scope.get("mihash.code"))
+                self._service.metrics.count_request(path, watch.seconds, scope.get("mihash.code"))
 
     def _check(self, headers: Headers, path: str) -> None:
         token = self._service.token

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +11,7 @@ from fastapi import Request
 
 from ..errors import InvalidInput, ReadOnly
 from ..index.online_index import OnlineIndex
+from ..stopwatch import Stopwatch
 from ..store.sqlite.database import DATABASE
 from .cors import Cors
 from .events import EventFeed
@@ -153,12 +153,12 @@ class Service:
 
     def _learn(self) -> bool:
         """Learn from a piece of the stored rows; return whether more are left."""
-        index, begin = self._index, time.perf_counter()
+        index, watch = self._index, Stopwatch()
         if index is None or not index.behind:
             return False
         n = min(self.limits.piece, index.behind)
         left = index.catch_up(n)
-        self._row_s = (time.perf_counter() - begin) / n
+        self._row_s = watch.seconds / n
         return left > 0
 
     def stats(self, index: OnlineIndex) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class Service:
 
     def _open_index(self) -> OnlineIndex:
         """Open the index, replay what a crash lost, and compile what a search needs."""
-        begin = time.perf_counter()
+        watch = Stopwatch()
         index = self._opening()
         try:
             if not index.read_only:
@@ -225,7 +225,7 @@ class Service:
         except BaseException:
             index.close()
             raise
-        _log.info("opened %s in %.2f s", index.folder, time.perf_counter() - begin)
+        _log.info("opened %s in %.2f s", index.folder, watch.seconds)
         return index
 
     def begin_closing(self) -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from ..stopwatch import Stopwatch
 from ..store.sqlite.deadline import deadline
 from .problems import Problem, busy
 
@@ -227,13 +228,13 @@ class WorkerPool:
             job.has_begun = True
         if function is None:  # cancelled
             return
-        begin = time.perf_counter()
+        watch = Stopwatch()
         try:
             with deadline(job.stop_at):
                 job.result = function()
         except BaseException as error:  # raised where the result is read, as executors do
             job.error = error
-        seconds = time.perf_counter() - begin
+        seconds = watch.seconds
         self._mean_s += (seconds - self._mean_s) * (_SMOOTHING if self._mean_s else 1.0)
         with self._lock:
             self.n_jobs -= 1

@@ -23,6 +23,7 @@ from ... import state as saved
 from ... import validation
 from ...errors import InvalidInput, MIHashError, NotReady
 from ...mapping import HashMapping
+from ...stopwatch import Stopwatch
 from ..change import NumberedRows
 from ..edition import Published
 from ..filters import Condition
@@ -258,7 +259,7 @@ class RayTable(Table):
 
     def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Have every shard make the codes of a version beside those that answer; publish when all are ready."""
-        begin = time.perf_counter()
+        watch = Stopwatch()
         mapping = super().mapping_of(number)
         self.check_width(mapping)
         members = self.members
@@ -279,7 +280,7 @@ class RayTable(Table):
         with self.database.lock, self.loaded_again():
             with self.database.write() as connection:
                 self._log.append(connection, {shard: {"publish": number} for shard in range(len(members))})
-                mark_published(connection, number, mapping, self._count("rows"), time.perf_counter() - begin)
+                mark_published(connection, number, mapping, self._count("rows"), watch.seconds)
                 write_settings(connection, published=number)
             self.settled(published=number)
             self._bring()

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from ... import state as saved
 from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
+from ...stopwatch import Stopwatch
 from ..edition import Edition
 from ..keys import Key
 from ..question import Found, Nearest, Question, Reached
@@ -80,7 +81,7 @@ class Shard:
             self.table.store_settings(restarts=self.restarts)
         self._applying = threading.Lock()  # held for long
         self._lock = threading.Lock()  # of what is below, for a moment
-        self._staged: dict[int, tuple[Edition, int, float]] = {}
+        self._staged: dict[int, tuple[Edition, int, Stopwatch]] = {}
         self._building: int | None = None
         self._abandoned: set[str] = set()
         self._purges = 0
@@ -210,7 +211,7 @@ class Shard:
         try:
             with self.table.database.write() as connection:
                 propose(connection, number, mapping_from_state(saved.load(mapping)))
-            begin = time.perf_counter()
+            watch = Stopwatch()
             staged = self.table.stage(number, lambda: attempt in self._abandoned)
         finally:
             self._building = None
@@ -219,7 +220,7 @@ class Shard:
         with self._lock:
             if attempt in self._abandoned or purges != self._purges:
                 return None
-            self._staged = {number: (*staged, begin)}
+            self._staged = {number: (*staged, watch)}
         return staged[0].n
 
     def abandon(self, number: int, attempt: str = "") -> None:
@@ -232,11 +233,11 @@ class Shard:
         with self._lock:
             staged = self._staged.pop(version, None)
         if staged is None:  # this process is not the one that had made them
-            begin = time.perf_counter()
+            watch = Stopwatch()
             made = self.table.stage(version)
             if made is None:
                 raise CorruptStore(f"Version {version} could not be made.")
-            staged = (*made, begin)
+            staged = (*made, watch)
         self.table.publish(*staged, **at)
 
     # Answering

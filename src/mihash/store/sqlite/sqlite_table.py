@@ -7,7 +7,6 @@ those that are missing or damaged are made again from the vectors.
 
 import sqlite3
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
+from ...stopwatch import Stopwatch
 from ..change import NumberedRows
 from ..edition import CODE_ROWS, Edition, read_codes, write_codes
 from ..filters import Condition
@@ -193,11 +193,11 @@ class SQLiteTable(Table):
 
     def build(self, number: int, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Make the codes of a version beside those that answer, then swap; return False if it was stopped."""
-        begin = time.perf_counter()
+        watch = Stopwatch()
         staged = self.stage(number, stopped)
         if staged is None:
             return False
-        self.publish(*staged, begin)
+        self.publish(*staged, watch)
         return True
 
     def stage(self, number: int, stopped: Callable[[], bool] = lambda: False) -> tuple[Edition, int] | None:
@@ -219,7 +219,7 @@ class SQLiteTable(Table):
                 stored = edition.n
         return edition, stored
 
-    def publish(self, edition: Edition, stored: int, begin: float, **settings: Any) -> None:
+    def publish(self, edition: Edition, stored: int, watch: Stopwatch, **settings: Any) -> None:
         """Add the rows that came since to a staged version, and answer with it."""
         with self.database.lock, self.loaded_again():
             edition = self._caught_up(edition)
@@ -231,7 +231,7 @@ class SQLiteTable(Table):
                 version, previous = edition.version, self.setting("published")
                 kept = (version, version if previous is None else previous)
                 connection.execute("DELETE FROM code WHERE version NOT IN (?, ?)", kept)
-                mark_published(connection, version, edition.mapping, edition.n, time.perf_counter() - begin)
+                mark_published(connection, version, edition.mapping, edition.n, watch.seconds)
                 write_settings(connection, published=edition.version, **settings)
             self.settled(published=edition.version, **settings)
             self._edition = edition
