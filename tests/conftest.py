@@ -1,6 +1,8 @@
 """For all tests: one BLAS thread, examples of hypothesis without a clock or luck, a file to a process."""
 
+import faulthandler
 import os
+import sys
 
 import hypothesis
 import pytest
@@ -14,6 +16,13 @@ hypothesis.settings.load_profile("repeatable")
 
 # Fixtures have no examples; looked at for some, files of one name in two folders would be one module.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item):
+    """Let a teardown that hangs end, too: pytest stops its own timer at a failure."""
+    seconds = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -271,7 +271,7 @@ def test_labels_may_be_strings():
         ranking.average_precision(*codes, (objects[query_labels], objects[labels]), 16),
         ranking.average_precision(*codes, (query_labels, labels), 16),
     )
-    with pytest.raises(InvalidInput, match="strings"):
+    with pytest.raises(InvalidInput, match="`labels` must be strings, like `query_labels`; got integers"):
         ranking.average_precision(*codes, (names[query_labels], labels), 16)
     with pytest.raises(InvalidInput, match="one label for each of the 300 rows"):
         ranking.average_precision(*codes, (names[query_labels], names[labels[:-1]]), 16)

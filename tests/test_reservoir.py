@@ -238,3 +238,14 @@ def test_bad_examples_change_nothing():
     assert np.array_equal(before.pop("y"), after.pop("y"))
     assert np.array_equal(before.pop("origin"), after.pop("origin"))
     assert before == after
+
+
+def test_an_earlier_state_with_numbers_refuses_names():
+    first = mihash.Reservoir(10)
+    first.add([[0.0], [1.0]], [0, 1])
+    state = {name: value for name, value in first.state().items() if name != "class_names"}
+    again = mihash.Reservoir(10)
+    again.restore(state)
+    with pytest.raises(InvalidInput, match="must be integers, like all earlier labels"):
+        again.add([[3.0]], ["cat"])
+    assert again.y.tolist() == [0, 1]

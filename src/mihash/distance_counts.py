@@ -57,9 +57,9 @@ def _label_pair(pair: tuple[ArrayLike, ...], n_queries: int, n: int) -> tuple[ND
     if any(np.asarray(part).dtype == np.bool_ and np.ndim(part) == 1 for part in pair):
         raise InvalidInput("`relevant` as a tuple must hold labels; got booleans. Give a matrix as an array.")
     names = LabelNames()  # of both sides, so that strings get the same numbers
-    query_labels = validation.labels("query_labels", names.codes(pair[0]), n_queries)
+    query_labels = validation.labels("query_labels", names.codes(pair[0], "query_labels"), n_queries)
     names.keep()
-    labels = validation.labels("labels", names.codes(pair[1]), n)
+    labels = validation.labels("labels", names.codes(pair[1], "labels", "`query_labels`"), n)
     if query_labels.shape[1:] != labels.shape[1:]:
         raise InvalidInput(
             "`query_labels` and `labels` must be of one kind, integers or 0/1 matrices of the same classes; "

@@ -46,28 +46,29 @@ class LabelNames:
         """The class names; the position of a name is its number."""
         return list(self._numbers)
 
-    def codes(self, y: ArrayLike | None) -> Any:
+    def codes(self, y: ArrayLike | None, name: str = "y", like: str = "all earlier labels") -> Any:
         """Return labels as numbers; new names get the numbers that follow.
 
-        Nothing changes until `keep` is called, so a caller may still refuse the examples for another reason.
+        Nothing changes until `keep` is called, so a caller may still refuse the examples for another reason. An
+        error speaks of the argument ``name``, which must have labels of the kind that those ``like`` it have.
         """
         self._found = {}, self._are_names
         if y is None:
             return None
-        labels = _strings(y)
+        labels = _strings(name, y)
         are_names = labels is not None
         if self._are_names not in (None, are_names):
             expected, got = _KINDS[not are_names], _KINDS[are_names]
-            raise InvalidInput(f"`y` must be {expected}, like all earlier labels; got {got}.")
+            raise InvalidInput(f"`{name}` must be {expected}, like {like}; got {got}.")
         new: dict[str, int] = {}
         self._found = new, are_names
         if labels is None:
             return y
         known = self._numbers
-        for name in labels:
-            if name not in known and name not in new:
-                new[name] = len(known) + len(new)
-        return np.array([new[name] if name in new else known[name] for name in labels], dtype=np.int64)
+        for each in labels:
+            if each not in known and each not in new:
+                new[each] = len(known) + len(new)
+        return np.array([new[each] if each in new else known[each] for each in labels], dtype=np.int64)
 
     def checked(self, y: GivenLabels | None, n: int, shape: tuple[int, ...] | None) -> NDArray[Any] | None:
         """Return the labels of n rows as numbers, those that are missing marked; None without labels.
@@ -115,9 +116,9 @@ class LabelNames:
         self._are_names = state["are_names"]
 
 
-def _strings(y: ArrayLike) -> list[str] | None:
+def _strings(name: str, y: ArrayLike) -> list[str] | None:
     """Return labels as a list if they are strings, None if they are not; refuse a mixture."""
-    labels: Any = y if isinstance(y, list | tuple) else validation.array("y", y)
+    labels: Any = y if isinstance(y, list | tuple) else validation.array(name, y)
     if isinstance(labels, np.ndarray):
         if labels.dtype.kind not in "UTO" or labels.shape[:1] != (labels.size,):
             return None
@@ -127,5 +128,7 @@ def _strings(y: ArrayLike) -> list[str] | None:
         return None
     if not all(are_strings):
         wrong = are_strings.index(False)
-        raise InvalidInput(f"`y` must be all strings or all integers; row {wrong} has {labels[wrong]!r:.80}.")
+        if validation.is_missing(labels[wrong]):
+            raise InvalidInput(f"`{name}` lacks a label in row {wrong}: leave out rows without a label.")
+        raise InvalidInput(f"`{name}` must be all strings or all integers; row {wrong} has {labels[wrong]!r:.80}.")
     return list(labels)

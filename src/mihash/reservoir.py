@@ -274,8 +274,8 @@ class Reservoir:
             self._neighborhood = neighborhood_from_state(state["neighborhood"])
         if state["fixed"]:
             self._fixed = self._neighborhood
-        if "class_names" in state:  # not in files of earlier versions
-            self._class_names.restore(state["class_names"])
+        numbered = None if self._y is None else False  # in files of earlier versions, which took no names
+        self._class_names.restore(state.get("class_names", {"names": [], "are_names": numbered}))
 
 
 def same_kind(name: str, y: NDArray[Any] | None, before: NDArray[Any] | None) -> None:

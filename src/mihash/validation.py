@@ -177,8 +177,14 @@ def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDAr
             f"`{name}` must be integers below 2**63; got {int(raw.max())}. "
             "Number them: np.unique(y, return_inverse=True)[1]."
         )
-    if raw.dtype.kind in "fO" and raw.ndim == 1 and any(missing := [is_missing(each) for each in raw.tolist()]):
-        raise InvalidInput(f"`{name}` lacks a label in row {missing.index(True)}: leave out rows without a label.")
+    if raw.dtype.kind in "fO" and raw.ndim == 1:
+        floats = raw.dtype.kind == "f"
+        missing = (
+            np.isnan(raw) if floats else np.array([is_missing(each) for each in raw.tolist()], dtype=np.bool_)
+        )
+        if missing.any():
+            row = int(missing.argmax())
+            raise InvalidInput(f"`{name}` lacks a label in row {row}: leave out rows without a label.")
     if raw.dtype.kind not in "biuf" or not _fits_int64(raw):
         hint = " Number them: np.unique(y, return_inverse=True)[1]." if raw.dtype.kind in "USO" else ""
         raise InvalidInput(f"`{name}` must be integers (n,) or a 0/1 matrix (n, classes); got {raw.dtype}.{hint}")
@@ -333,12 +339,14 @@ def boolean_matrix(name: str, matrix: ArrayLike, shape: tuple[int, ...]) -> NDAr
 
 
 def as_rows(name: str, X: ArrayLike, y: Any = None) -> tuple[NDArray[Any], Any]:
-    """Return vectors as rows with their labels; one vector, which comes with one label, as one row.
+    """Return vectors as rows with their labels; one vector, which comes with one label, as one row; [] as no rows.
 
     >>> as_rows("X", [1.0, 2.0], "cat")
     (array([[1., 2.]]), ['cat'])
     """
     raw = array(name, X)
+    if raw.shape == (0,):
+        return raw.reshape(0, 1), y
     if raw.ndim != 1:
         return raw, y
     return raw[None], y if y is None or (np.ndim(y) == 1 and len(y) == 1) else [y]

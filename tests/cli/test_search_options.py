@@ -17,6 +17,7 @@ OF_PYTHON = {
     "single",
     "n_ranked",
     "most_tied",
+    "compares_all",
     "condition",
     "factors",
     "method",

@@ -212,6 +212,14 @@ def test_bad_input_changes_nothing(index):
     assert migration.progress().migrated == 0
 
 
+def test_an_index_without_rows_has_nothing_to_migrate(tmp_path):
+    with mihash.open(tmp_path / "index") as index:
+        with pytest.raises(NotReady, match="no vectors to replace"):
+            index.migrate()
+        assert index.migration is None
+        assert index.add([]) == index.upsert([], []) == []
+
+
 def test_rows_without_labels_keep_having_none(tmp_path):
     with mihash.open(tmp_path / "index", n_bits=16) as index:
         index.add(OLD[:50], y=["cat", "dog"] * 25, keys=KEYS[:50])

@@ -3,6 +3,7 @@
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mihash.mapping import LinearMapping
 from mihash.store.change import Change
 from mihash.store.held_vectors import EVERY
 from mihash.store.question import Question
+from mihash.store.rescoring import Rows, distances_to, nearest_of
 from mihash.store.sqlite.deadline import deadline
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
@@ -154,7 +156,7 @@ def test_tiny_numbers_are_not_mixed_up(tmp_path):
     for metric in ("euclidean", "ip"):
         with closing(made(tmp_path / metric, metric)) as table:
             table.add(X)
-            question = Question.of(Q, D, k=10, rescore=EVERY)
+            question = replace(Question.of(Q, D, k=10, rescore=0), compares_all=True)
             found = [ids.tolist() for ids, _ in table.nearest(question).found]
             assert found == [true_nearest(list(enumerate(X)), q, 10, metric) for q in Q]
 
@@ -204,3 +206,80 @@ def test_a_large_table_is_not_held(tmp_path, monkeypatch):
     with closing(made(tmp_path / "index")) as table:
         table.add(rows())
         assert table.target.choice(10).rescore <= N
+
+
+def held(table):
+    return table.answers._held._rows
+
+
+def test_what_was_read_before_a_deadline_is_kept(tmp_path, monkeypatch):
+    with closing(made(tmp_path / "index")) as table:
+        table.add(rows())
+        choice = table.target.choice(10)
+        table.free_vectors()
+        late = iter([True, True])
+        monkeypatch.setattr("mihash.store.held_vectors.is_late", lambda: next(late, False))
+        monkeypatch.setattr("mihash.store.sqlite.segments.SCAN_ROWS", 500)
+        asked = replace(Question.of(rows(2, seed=3), D, k=5, rescore=0), compares_all=True)
+        sizes = []
+        for _ in range(2):
+            with pytest.raises(DeadlineExceeded):
+                table.nearest(asked)
+            sizes.append(table.answers._held._n)
+        assert 0 < sizes[0] < sizes[1] < N
+        found = [ids.tolist() for ids, _ in table.nearest(asked).found]
+        assert found == [true_nearest(list(enumerate(rows())), q, 5, "euclidean") for q in asked.queries]
+        assert choice.rescore == EVERY
+
+
+def test_many_queries_and_rows_are_compared_in_parts(tmp_path, monkeypatch):
+    Q = rows(30, seed=3)
+    with closing(made(tmp_path / "index")) as table:
+        table.add(rows())
+        whole = table.search(Q, 7)
+        monkeypatch.setattr("mihash.store.held_vectors._ROWS", 999)
+        monkeypatch.setattr("mihash.store.held_vectors._SCORES", 3 * N)
+        parts = table.search(Q, 7)
+        assert parts.keys.tolist() == whole.keys.tolist()
+        assert parts.distances.tobytes() == whole.distances.tobytes()
+
+
+def test_a_large_number_of_candidates_is_a_number(tmp_path, monkeypatch):
+    Q = rows(4, seed=3)
+    with closing(made(tmp_path / "index")) as table:
+        table.add(rows())
+        monkeypatch.setattr("mihash.store.sqlite.answers.MOST_NUMBERS", 0)
+        for many in (EVERY - 1, EVERY, 2**62):
+            found = table.search(Q, 5, rescore=many).keys.tolist()
+            assert found == [true_nearest(list(enumerate(rows())), q, 5, "euclidean") for q in Q]
+    with mihash.open(tmp_path / "other", n_bits=1, learner="lsh") as index:
+        index.add(rows())
+        assert index.evaluate(10, 20, rescore=2**31 - 1).rescored == 1.0
+
+
+def test_the_memory_is_freed_once_codes_find_enough(tmp_path):
+    near = np.random.default_rng(2).standard_normal((N, D)).astype(np.float32)
+    with closing(made(tmp_path / "index")) as table:
+        table.add(near)
+        table.search(near[0])
+        assert held(table) is not None
+        table.rebuild(LinearMapping(np.random.default_rng(1).standard_normal((D, 128))))
+        assert table.search(near[0], 5).keys[0] == 0
+        assert table.target.choice(10).rescore < EVERY
+        assert held(table) is None
+
+
+def test_one_long_row_does_not_make_all_others_near():
+    X = np.random.default_rng(0).standard_normal((3000, 8)).astype(np.float32)
+    X[17] *= 1e6
+    compared = []
+
+    def counted(query, vectors, metric, near):
+        compared.append(len(near))
+        return distances_to(query, vectors, metric, near)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mihash.store.rescoring.distances_to", counted)
+        ((ids, _),) = nearest_of(Rows.of(np.arange(3000), X), X[5:6], 10, "euclidean")
+    assert ids.tolist() == true_nearest(list(enumerate(X)), X[5], 10, "euclidean")
+    assert compared[0] < 30

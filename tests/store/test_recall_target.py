@@ -238,3 +238,13 @@ def test_more_codes_are_not_ranked_where_that_finds_no_more(tmp_path):
     assert (choice.rescore, choice.n_ranked) == (2000, 2000)
     assert choice.recall < 0.95
     table.close()
+
+
+def test_waiting_measures_also_where_something_else_is_measured(table, monkeypatch):
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)  # a large table
+    assert table.target.settle(0)
+    assert table.target.known() is None
+    table.target.choice(80)  # measured in the background
+    assert table.target.settle()
+    assert table.target.known().recall is not None
+    assert table.target.settle(0)

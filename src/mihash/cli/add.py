@@ -143,6 +143,8 @@ def add(
                 added = ingest(
                     index, sources, check=not unchecked, again=again, deleted=deleted, progress=progress
                 )
+                index.wait(recall=False)
+                took = watch.seconds
                 index.wait()
         except KeyboardInterrupt:
             raise _interrupted(len(index) - n_before, names, again) from None
@@ -151,7 +153,6 @@ def add(
         if done.note:
             note(done.note)
         say(_summary(done))
-    took = watch.seconds
     n_added = sum(each.added + each.restored for each in added)
     if n_added:
         rate = f"{duration(took)}, {counted(round(n_added / took), 'row')}/s"

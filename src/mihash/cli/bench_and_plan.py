@@ -149,7 +149,7 @@ def _measure(what: str, n: int, unit: str, work: Callable[[], Any]) -> _Measure:
 
 def _rehash(index: "OnlineIndex") -> None:
     index.rehash()
-    index.wait()
+    index.wait(recall=False)
 
 
 def _measure_add(index: "OnlineIndex", X: "NDArray[np.float32]") -> float:

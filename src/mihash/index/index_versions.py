@@ -271,17 +271,24 @@ class IndexVersions(IndexState):
             if self.version != number:
                 self._table.build(number)
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | None = None, *, recall: bool = True) -> bool:
         """Wait until no version is being built and recall is measured; return False if the timeout came first.
 
-        A large index measures once how many candidates a search has to read (docs/search.md). Without this call it
-        does so during the first searches.
+        A large index that is open for writing measures once how many candidates a search has to read
+        (docs/search.md). Without this call it does so during the first searches.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait at most. With 0 it only tells whether there is something to wait for.
+        recall
+            Whether to wait for that measurement, too.
         """
         begin = time.monotonic()
         if not self._builder.wait(timeout):
             return False
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
-        return self._closed or self.read_only or self._table.target.settle(left)
+        return not recall or self._closed or self.read_only or self._table.target.settle(left)
 
     def _external_mapping(self) -> HashMapping | None:
         """Return the mapping that an index without a learner of its own has now; None before it has one."""

@@ -248,7 +248,7 @@ class Migration:
             for start in range(0, len(gone := [*gone, *stale]), _CHUNK):
                 new.delete(gone[start : start + _CHUNK])
             self._copy_metadata()
-            new.wait()
+            new.wait(recall=False)  # measured later: other writers wait for this
             folder = new.folder
             with root_database(index) as database, database.write() as connection:
                 write_settings(connection, generation=generation_of(folder), former=generation_of(index.folder))

@@ -302,6 +302,8 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             self._ready()
             if self._table.setting("table") == "ray":
                 raise NotReady("An index on Ray cannot be migrated: make a new one, and export this one into it.")
+            if self._table.last < 0:
+                raise NotReady("The index has no vectors to replace: add those of the new model.")
             under_way = self.migration
             if under_way is not None and under_way.state == "cut over":
                 raise NotReady("The last migration is not finished: call its `finish` or `roll_back` first.")

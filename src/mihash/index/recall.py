@@ -1,6 +1,6 @@
 """How many of the true nearest items a search finds: recall on a sample of the stored items."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,14 +50,15 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
     n_ranked, most_tied, every = None, 0, False
     if rescore is None:
         choice, most_tied = table.target.choice(k, wait=True), MOST_TIED
-        rescore, n_ranked = min(choice.rescore, edition.n_items - 1), choice.n_ranked
-        every = choice.rescore == EVERY
+        rescore, n_ranked, every = choice.rescore, choice.n_ranked, choice.rescore == EVERY
+    rescore = min(rescore, edition.n_items - 1)
     chosen, queries = table.sample(n_queries, seed)
     truth = [ids for ids, _ in table.exact(queries, chosen, k)]
 
     def share(k_asked: int, rescored: int = 0, most: int | None = k) -> float:
         tied = most_tied if rescored else 0
         question = Question(queries, k_asked, rescore=rescored, n_ranked=n_ranked, most_tied=tied)
+        question = replace(question, compares_all=every and rescored > 0)
         found = table.nearest(question, with_keys=False).found
         others = [ids[ids != own][:most] for (ids, _), own in zip(found, chosen, strict=True)]
         hits = [len(np.intersect1d(each, true)) for each, true in zip(others, truth, strict=True)]
@@ -65,5 +66,4 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
 
     # One more than is wanted: each query finds itself.
     candidates = 1.0 if every else share(max(k, rescore) + 1, most=None)
-    found = share(k + 1, EVERY if every else rescore + 1)
-    return Recall(share(k + 1), found, candidates, k, rescore, len(chosen))
+    return Recall(share(k + 1), share(k + 1, rescore + 1), candidates, k, rescore, len(chosen))

@@ -40,7 +40,7 @@ import numpy as np
 import mihash
 with mihash.OnlineIndex.open(sys.argv[1]) as index:
     index.rehash()
-    index.wait()
+    index.wait(recall=False)
     index.search(np.ones((1, index.snapshot.n_features), dtype=np.float32))
     with open("/proc/self/status") as status:
         print(next(line.split()[1] for line in status if line.startswith("VmRSS")))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ..errors import DeadlineExceeded
 from .question import Found
-from .rescoring import Rows, nearest_of
+from .rescoring import Rows, merged, nearest_of, nothing
 from .sqlite.deadline import LATE, is_late
 from .sqlite.segments import Segments
 
@@ -19,9 +19,11 @@ MOST_NUMBERS = 1 << 23
 """Of a table that may be measured to need all its vectors: 32 MiB, and up to twice that when it has grown."""
 
 EVERY = 2**31 - 1
-"""The number of candidates that stands for all vectors, held in memory."""
+"""What a choice of candidates has in place of their number, if all vectors are compared in memory."""
 
-_AT_ONCE = 64  # queries between two looks at the clock
+_QUERIES = 64  # between two looks at the clock
+_SCORES = 1 << 22  # of queries and rows that are compared at a time
+_ROWS = 1 << 20
 
 
 class HeldVectors:
@@ -50,30 +52,50 @@ class HeldVectors:
             return None
         if mask is not None and 4 * np.count_nonzero(mask) < len(mask):
             rows, mask = rows.part(mask), None
+        n = len(rows.ids)
         found: Found = []
-        for start in range(0, len(queries), _AT_ONCE):
-            if is_late():
-                raise DeadlineExceeded(LATE)
-            found += nearest_of(rows, queries[start : start + _AT_ONCE], k, self._metric, mask=mask)
+        size = max(1, min(_QUERIES, _SCORES // max(n, 1)))
+        for start in range(0, len(queries), size):
+            some, best = queries[start : start + size], nothing(min(size, len(queries) - start))
+            for first in range(0, n, _ROWS):
+                _check_time()
+                here = slice(first, first + _ROWS)
+                own = None if mask is None else mask[here]
+                best = merged(best, nearest_of(rows.part(here), some, k, self._metric, mask=own), k)
+            found += best
         return found
 
     def _rows_of(self, edition: "Edition", n_features: int) -> Rows | None:
-        """Return the rows of an edition, dead ones too; of one from before the last purge, some are gone."""
+        """Return the rows of an edition, dead ones too; of one from before the last purge, some are gone.
+
+        What was read before a deadline is kept, and the next search goes on from there.
+        """
         with self._lock:
             if edition.n_purges < self._purges:
                 return None
             if edition.n_purges > self._purges:
                 self._purges, self._n, self._rows = edition.n_purges, 0, None
-            if self._n < edition.n:
-                vectors = self._segments.fetch(edition.ids[self._n :], n_features)
-                if vectors is None:
+            last = int(edition.ids[self._n - 1]) if self._n else -1
+            for segment in self._segments.after(last, None, n_features) if self._n < edition.n else ():
+                ids = edition.ids[self._n : edition.n][: len(segment)]
+                if not np.array_equal(segment.ids[: len(ids)], ids):
                     return None
-                fresh = Rows.of(edition.ids[self._n :].copy(), vectors)
+                fresh = Rows.of(ids.copy(), segment.features[: len(ids)])
                 self._rows = fresh if self._rows is None else self._rows.appended(self._n, fresh)
-                self._n = edition.n
-            return None if self._rows is None else self._rows.part(slice(edition.n))
+                self._n += len(ids)
+                if self._n == edition.n:
+                    break
+                _check_time()
+            if self._n < edition.n or self._rows is None:
+                return None
+            return self._rows.part(slice(edition.n))
 
     def forget(self) -> None:
-        """Free the memory: the table has become too large."""
+        """Free the memory: the table has become too large, or its codes find enough."""
         with self._lock:
             self._n, self._rows = 0, None
+
+
+def _check_time() -> None:
+    if is_late():
+        raise DeadlineExceeded(LATE)

@@ -242,6 +242,8 @@ class Question:
     """How many of the nearest codes to rank by margins; None: by the number of results."""
     most_tied: int = 0
     """Up to how many candidates to rescore if more tie with the last of them."""
+    compares_all: bool = False
+    """Whether to compare all vectors, held in memory, if the table is not too large for that."""
     single: bool = False
     """Whether one query vector (d,) was given; then the answer has no dimension for queries."""
 

@@ -24,6 +24,7 @@ of candidates is read for any target.
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -169,7 +170,8 @@ class RecallTarget:
         if question.rescore is not None or question.radius is not None:
             return question
         choice = self.choice(question.k, question.recall, question.margins)
-        return replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked, most_tied=MOST_TIED)
+        found = replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked, most_tied=MOST_TIED)
+        return replace(found, compares_all=choice.rescore == EVERY)
 
     def choice(
         self, k: int, recall: float | None = None, margins: bool | None = None, *, wait: bool = False
@@ -202,6 +204,8 @@ class RecallTarget:
                     least = few if recall is None or self._table.metric == PRODUCT else wide
                     known = self._measured(wide, name[1], margins, least, most, pay)
                     self._choices[name] = self._now(edition), known
+                    if all(choice.rescore < EVERY for _, choice in self._choices.values()):
+                        self._table.free_vectors()
                 return known
 
         if wait or not self._is_large(edition):
@@ -279,11 +283,18 @@ class RecallTarget:
         self._choices = {name: (_NEVER, found) for name, (_, found) in self._choices.items()}
 
     def settle(self, timeout: float | None = None) -> bool:
-        """Measure a large table for ten results, unless that is known; return False if the timeout came first."""
-        edition = self._table.edition
-        if edition is not None and self._is_large(edition):
-            self.choice(_WIDTH)
-        return self.wait(timeout)
+        """Measure a large table for ten results, unless that is known; return False if the timeout came first.
+
+        With a timeout of 0 nothing is begun.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        for _ in range(1 if timeout == 0 else 2):  # what is measured already may be something else
+            edition = self._table.edition
+            if timeout != 0 and edition is not None and self._is_large(edition):
+                self.choice(_WIDTH)
+            if not self.wait(None if end is None else max(0.0, end - time.monotonic())):
+                return False
+        return True
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is measured in the background; return False if the timeout came first."""

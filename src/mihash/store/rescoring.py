@@ -175,14 +175,33 @@ def nearest_rows(
 
     Rows that are ``dead`` are left out, and for each query the row that is its ``own``.
     """
-    best: Found = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
+    best = nothing(len(queries))
     for ids, X in _chunks(segments, queries.shape[1], dead):
-        found = nearest_of(Rows.of(ids, X), queries, k, metric, own)
-        for place, (new, old) in enumerate(zip(found, best, strict=True)):
-            ids_both, both = np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])
-            order = np.lexsort((ids_both, both))[:k]
-            best[place] = (ids_both[order], both[order])
+        best = merged(best, nearest_of(Rows.of(ids, X), queries, k, metric, own), k)
     return best
+
+
+def nothing(n_queries: int) -> Found:
+    """Return an empty list of ids and distances for each query."""
+    return [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * n_queries
+
+
+def merged(found: Found, others: Found, k: int) -> Found:
+    """Return for each query the first k of two lists by (distance, id).
+
+    Examples
+    --------
+    >>> one, other = (np.array([4, 7]), np.array([0.5, 2.0])), (np.array([5]), np.array([1.0]))
+    >>> ((ids, distances),) = merged([one], [other], 2)
+    >>> ids.tolist(), distances.tolist()
+    ([4, 5], [0.5, 1.0])
+    """
+    out: Found = []
+    for one, other in zip(found, others, strict=True):
+        ids, distances = (np.concatenate(both) for both in zip(one, other, strict=True))
+        order = np.lexsort((ids, distances))[:k]
+        out.append((ids[order], distances[order]))
+    return out
 
 
 def nearest_of(
@@ -224,18 +243,19 @@ def nearest_of(
     n = len(rows.ids) if mask is None else int(np.count_nonzero(mask))
     if not n:
         return [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
-    scores, errors = _scores(queries, rows, metric)
+    scores, lengths = _scores(queries, rows, metric)
     if own is not None:
         scores[rows.ids == own[:, None]] = np.inf
     if mask is not None:
         scores[:, ~mask] = np.inf
     within = min(k, n) - 1
-    unknown = np.isneginf(scores)  # looked at in any case, and nothing follows for the others
-    known = np.where(unknown, np.inf, scores) if unknown.any() else scores
-    limits = np.partition(known, within, axis=1)[:, within] + 2 * errors
     found: Found = []
     for place, query in enumerate(queries):
-        near = np.flatnonzero((scores[place] <= limits[place]) & (scores[place] < np.inf))
+        each = scores[place]
+        errors = _errors(lengths[0][place], lengths[1], len(query))
+        unknown = np.isneginf(each)  # looked at in any case, and nothing follows for the others
+        most = np.where(unknown, np.inf, each + errors) if unknown.any() else each + errors
+        near = np.flatnonzero((each - errors <= np.partition(most, within)[within]) & (each < np.inf))
         if own is not None:
             near = near[rows.ids[near] != own[place]]
         distances = distances_to(query, rows.vectors, metric, near)
@@ -261,8 +281,10 @@ def _chunks(
         yield np.concatenate(ids), np.concatenate(parts)
 
 
-def _scores(Q: NDArray[np.float32], rows: Rows, metric: str) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return |x|^2 - 2 q . x for each pair, and for each query how far one may be from the true value.
+def _scores(
+    Q: NDArray[np.float32], rows: Rows, metric: str
+) -> tuple[NDArray[np.float32], tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Return |x|^2 - 2 q . x for each pair, and the lengths of queries and of rows, one for all if they are equal.
 
     For the cosine q and x are of unit length, but for rows of zeros, and |x|^2 is 1. For inner products |x|^2 is
     left out.
@@ -273,20 +295,26 @@ def _scores(Q: NDArray[np.float32], rows: Rows, metric: str) -> tuple[NDArray[np
     if metric == "cosine":
         tiny = tuple((each > 0) & (each < _TINY) for each in (own, squares))
         Q, times = Q * _inverse(own)[:, None], times * _inverse(squares)
-        own = squares = np.ones(1)
+        own, squares = np.ones(len(Q)), np.ones(1)
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         scores: NDArray[np.float32] = Q @ rows.vectors.T
         scores *= times
         if metric != PRODUCT:
             scores += squares.astype(np.float32)
-    lengths = np.sqrt(own) + np.sqrt(squares.max(initial=0.0))
     scores[~np.isfinite(scores)] = -np.inf  # of numbers that overflow: looked at again
     if tiny:
         scores[tiny[0]] = -np.inf
         scores[:, tiny[1]] = -np.inf
-    terms = 4.0 * (rows.vectors.shape[1] + 8)
-    errors = terms * (2.0**-24 * lengths**2 + 2.0**-126)  # the least number, where products are rounded to 0
-    return scores, np.broadcast_to(errors, len(Q))
+    return scores, (np.sqrt(own).astype(np.float32), np.sqrt(squares).astype(np.float32))
+
+
+def _errors(length: np.float32, lengths: NDArray[np.float32], n_features: int) -> NDArray[np.float32]:
+    """Return how far the score of each row may be from the true value, for a query of a length.
+
+    That is twice what rounding can do, so that the rounding of the lengths and of this bound is covered too.
+    """
+    terms = np.float32(4 * (n_features + 8))
+    return terms * (np.float32(2.0**-24) * (length + lengths) ** 2 + np.float32(2.0**-126))  # where products are 0
 
 
 def _inverse(squares: NDArray[np.float64]) -> NDArray[np.float32]:

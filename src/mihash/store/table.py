@@ -121,6 +121,9 @@ class Table(ItemReads):
     def _count(self, name: str) -> int:
         return int(self.setting(name) or 0)
 
+    def free_vectors(self) -> None:
+        """Free vectors that are held in memory for exact answers."""
+
     def disk_bytes(self) -> int:
         """Return the size of the files in its folder."""
         return sum(file.stat().st_size for file in self.database.folder.iterdir() if file.is_file())

@@ -13,7 +13,7 @@ from ...mapping.factors import estimates
 from ...search import Bitmap, as_bitmap, as_columns, as_mask, margin_sums, reach
 from ..edition import Edition
 from ..filters import Condition
-from ..held_vectors import EVERY, MOST_NUMBERS, HeldVectors
+from ..held_vectors import MOST_NUMBERS, HeldVectors
 from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question, Reached, by_margins
 from ..recall_target import most_candidates
@@ -64,12 +64,16 @@ class Answers:
 
     def _held_or_looked_up(self, edition: Edition, question: Question) -> tuple[bool, Question]:
         """Tell whether to answer from vectors in memory; look up candidates if the table is too large now."""
-        if question.radius is not None or (question.rescore or 0) < EVERY:
+        if not question.compares_all:
             return False, question
         if edition.n * question.queries.shape[1] <= 2 * MOST_NUMBERS:  # it has grown since the choice
             return True, question
-        self._held.forget()
+        self.free()
         return False, replace(question, rescore=most_candidates(edition.n_items))
+
+    def free(self) -> None:
+        """Free the vectors in memory: the codes find enough now, or the table is too large."""
+        self._held.forget()
 
     def _exact(self, edition: Edition, question: Question) -> Found | None:
         """Return the nearest items by their vectors; None if rows are gone."""

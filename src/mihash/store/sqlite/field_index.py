@@ -2,8 +2,8 @@
 
 An index has the type and the value of a field for each item, and of each element where it is a list. Every change
 of an item changes its entries in the same transaction, and a filter on the field looks at the entries that match
-alone. When a table becomes large, a few fields get an index that most items have and whose values are short. Any
-other field gets its index from the first filter on it, which reads the metadata of all items.
+alone. When a table becomes large, up to two fields get an index: those that most items have, with few different
+values. Any other field gets its index from the first filter on it, which reads the metadata of all items.
 """
 
 import json
@@ -19,13 +19,15 @@ from ...errors import CorruptStore
 from ..filter_sql import Leaf, Negation, Tree, paths_of, where_sql
 from ..metadata import to_json
 from .checksums import value_check
+from .settings import read_settings, write_settings
 
 FEWEST_ITEMS = 20_000
 """With fewer items a filter reads the metadata, which takes a few milliseconds."""
 
 _MOST_FIELDS = 16  # each is written with every item
-_EARLY_FIELDS = 4  # that get an index before anybody filters by them
+_EARLY_FIELDS = 2  # that get an index before anybody filters by them: each makes adding an item dearer
 _SAMPLED = 1000  # of the newest items, which are read to find these fields
+_REPEATED = 2  # items for each value that differs, at least
 _SHORT = 32  # characters of a text, which is enough for a time; an index of long texts is large
 _FEW = 8  # elements of a list
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -81,24 +83,33 @@ def index_field(connection: sqlite3.Connection, name: str) -> None:
         connection.execute(f"INSERT INTO field ({_COLUMNS}) {entries}", _values(name, number))
 
 
-def enter(connection: sqlite3.Connection, ids: Sequence[int], last: int | None = None) -> None:
-    """Store the entries of items that were stored or described, inside their transaction.
-
-    Of new items, ``last`` is the newest id before them: if they make the table large, common fields get an index.
-    """
+def enter(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Store the entries of items that were stored or described, inside their transaction."""
     for name, number in filtered_fields(connection).items():
         query = f"INSERT INTO field ({_COLUMNS}) {_sql(_ENTRIES, name, _SOME)}"
         connection.execute(query, _values(name, number) | {"ids": json.dumps(list(ids))})
-    if last is not None and last + 1 < FEWEST_ITEMS <= ids[-1] + 1:
-        _index_common_fields(connection)
 
 
-def _index_common_fields(connection: sqlite3.Connection) -> None:
-    """Make the indexes of the first fields that most items have, with short values, inside a transaction."""
+def index_common_fields(connection: sqlite3.Connection, n_items: int) -> None:
+    """Make the indexes of common fields inside a transaction, once, where a table is large.
+
+    These are the first fields that most items have, with short values of which many are the same.
+    """
+    if n_items < FEWEST_ITEMS or "fields_chosen" in read_settings(connection):
+        return
+    write_settings(connection, fields_chosen=1)
+    damaged = "SELECT 1 FROM item WHERE metadata IS NOT NULL AND NOT json_valid(metadata) LIMIT 1"
+    if connection.execute(damaged).fetchone():
+        return  # `verify` reports it
     query = "SELECT metadata FROM item WHERE metadata IS NOT NULL ORDER BY id DESC LIMIT ?"
     newest = [json.loads(text) for (text,) in connection.execute(query, (_SAMPLED,))]
-    counts = Counter(name for fields in newest for name, value in fields.items() if _is_short(value))
-    common = [name for name, n in counts.items() if 2 * n > len(newest) and paths_of(name) is not None]
+    values: dict[str, Counter[str]] = {}
+    for fields in newest:
+        for name, value in fields.items():
+            if _is_short(value) and paths_of(name) is not None:
+                values.setdefault(name, Counter())[to_json(value)] += 1
+    usual = [name for name, counts in values.items() if 2 * counts.total() > len(newest)]
+    common = [name for name in usual if _REPEATED * len(values[name]) <= values[name].total()]
     for name in common[:_EARLY_FIELDS]:
         index_field(connection, name)
 

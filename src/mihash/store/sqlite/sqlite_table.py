@@ -31,7 +31,7 @@ from ..table import Table
 from .answers import Answers
 from .code_versions import drop_mappings, mapping_of, mark_published
 from .database import Database
-from .field_index import enter, leave
+from .field_index import enter, index_common_fields, leave
 from .items import (
     describe_items,
     insert_items,
@@ -177,7 +177,9 @@ class SQLiteTable(Table):
             if rows.keys is not None:
                 rows.admit()
             if rows.texts is not None:
-                enter(connection, segment.ids.tolist(), self.last)
+                enter(connection, segment.ids.tolist())
+                n_items = self._count("rows") + self._count("purged") - n_tombstones
+                index_common_fields(connection, n_items + len(segment))
             self.segments.append(connection, segment)
         if rows.expired:  # new rows may be among them
             leave(connection, rows.expired)
@@ -282,6 +284,10 @@ class SQLiteTable(Table):
     def unknown_fields(self, where: Condition) -> list[str]:
         """Return which fields of a filter no item has."""
         return self.answers.unknown_fields(where)
+
+    def free_vectors(self) -> None:
+        """Free vectors that are held in memory for exact answers."""
+        self.answers.free()
 
     def live_ids(self) -> NDArray[np.int64]:
         """Return the sequence numbers of all items, in order."""
@@ -388,14 +394,14 @@ class SQLiteTable(Table):
         if published is None:
             return None
         mapping = mapping_of(connection, published)
-        edition, damage = read_codes(
-            connection, Edition.empty(published, mapping, len(ids), self._with_factors), ids
-        )
+        empty = Edition.empty(published, mapping, len(ids), self._with_factors)
+        edition, damage = read_codes(connection, empty, ids)
         if damage is not None:
             warnings.warn(f"{damage} They are made again from the vectors.", RuntimeWarning, stacklevel=2)
             if not self.database.read_only:
-                self._drop_codes(published)
-            edition = Edition.empty(published, mapping, len(ids), self._with_factors)
+                with self.database.write() as writing:
+                    writing.execute("DELETE FROM code WHERE version = ?", (published,))
+            edition = empty
         edition = self._caught_up(edition)
         _check_whole(edition, self._count("rows"))
         return self._with_deletions(edition)
@@ -415,10 +421,6 @@ class SQLiteTable(Table):
     def _deleted(self, connection: sqlite3.Connection) -> list[int]:
         """Return the ids of deleted rows that were not purged."""
         return removed_items(connection, self._count("purged"), self._count("tombstones"))
-
-    def _drop_codes(self, number: int) -> None:
-        with self.database.write() as connection:
-            connection.execute("DELETE FROM code WHERE version = ?", (number,))
 
     def _follow(self) -> None:
         """Take over what another process has committed since the last call."""
