@@ -133,8 +133,8 @@ class MemoryTable:
         measure = question.measure("", mapping)
         edition = self.edition
         found = candidates(edition, question, None)
-        keys = [self._keys_of(rows) for rows, _ in found]
-        return question.hits(Nearest(found, keys, edition.version, measure=measure), edition.n)
+        hits = question.hits(Nearest(found, None, edition.version, measure=measure), edition.n)
+        return hits._replace(keys=self._keys_of(hits.keys))
 
     def search_codes(
         self,

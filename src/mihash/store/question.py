@@ -96,7 +96,9 @@ def _stacked(rows: list[NDArray[Any]], kind_of_none: type[np.generic], width_of_
     """Return rows of one length as a matrix; a single row is not copied."""
     if len(rows) == 1:
         return rows[0][None]
-    return np.stack(rows) if rows else np.empty((0, width_of_none), dtype=kind_of_none)
+    if not rows:
+        return np.empty((0, width_of_none), dtype=kind_of_none)
+    return np.concatenate(rows).reshape(len(rows), len(rows[0]))  # faster than np.stack
 
 
 class PartialHits(Hits):
@@ -292,7 +294,7 @@ class Question:
         """Return what was found in the shape that was asked for; ``n_items`` gives that of no queries at all."""
         keys: Any = nearest.keys if nearest.keys is not None else [ids for ids, _ in nearest.found]
         distances: Any = [each for _, each in nearest.found]
-        if len({each.dtype for each in keys}) > 1:  # one type for the whole answer
+        if nearest.keys is not None and len({each.dtype for each in keys}) > 1:  # one type for the whole answer
             keys = [each.astype(object) for each in keys]
         if self.single:
             keys, distances = keys[0], distances[0]
