@@ -5,7 +5,8 @@ import pytest
 
 import mihash
 from mihash.mapping import LinearMapping
-from mihash.store.question import Question, Reached, by_margins
+from mihash.store.candidates import Reached, by_margins
+from mihash.store.question import Question
 from mihash.store.recall_target import MOST_TIED
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 

@@ -616,12 +616,15 @@ print(system.current.fingerprint, system.updates)
 
 def test_a_copy_is_independent():
     system = loop()
+    system.table.add(X[:50])
     system.feed(X[:500], y[:500])
+    system.search(X[:2])
     twin = copy.deepcopy(system)
     system.feed(X[500:], y[500:])
     assert twin.seen == 500
     twin.feed(X[500:], y[500:])
     assert twin.current == system.current
+    assert np.array_equal(twin.search(X[:2]).keys, system.search(X[:2]).keys)
 
 
 def test_a_loop_that_was_not_fed_is_saved_as_it_is(tmp_path):

@@ -153,3 +153,30 @@ def test_running_numbers_go_on_above_keys_that_are_taken():
     table.add([1.0, 2.0, 3.0], keys="a")
     table.add([1.0, 2.0, 3.0])
     assert table.keys.tolist() == [1, 2, 3, 4, 5, "a", 6]
+
+
+def test_codes_are_made_at_the_next_need_and_only_those_that_are_missing(monkeypatch):
+    made = []
+    encode = LinearMapping.encode_rows
+
+    def counted(self, rows):
+        made.append(len(rows))
+        return encode(self, rows)
+
+    monkeypatch.setattr(LinearMapping, "encode_rows", counted)
+    table = filled()
+    table.rebuild(second)
+    assert made == []
+    table.search(X[:3])
+    table.add(X[:4])
+    table.search(X[:3])
+    assert sorted(made) == [3, 3, 4, 50]
+
+
+def test_the_first_key_that_is_taken_is_named():
+    table = mihash.MemoryTable()
+    table.add(X[:3])
+    for keys, wrong in (([5, 2, 5, 1], 2), ([5, 5, 2], 5)):
+        with pytest.raises(DuplicateKey, match=f"key {wrong} is"):
+            table.add(X[: len(keys)], keys)
+    assert table.keys.tolist() == [0, 1, 2]

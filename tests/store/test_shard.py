@@ -7,8 +7,9 @@ import pytest
 
 from mihash import state as saved
 from mihash.errors import InvalidInput, Superseded
+from mihash.store.candidates import by_margins
 from mihash.store.edition import Edition
-from mihash.store.question import Question, by_margins
+from mihash.store.question import Question
 from mihash.store.ray.log import Log, Place
 from mihash.store.ray.routing import shards_of
 from mihash.store.ray.shard import Shard

@@ -227,7 +227,7 @@ class OnlineHashing:
 
         Keys and distances have the shape (n_queries, min(k, items)); for one query (d,) they have one dimension.
         Queries are encoded with the snapshot, as the table was. ``version`` is the number of the decision that
-        accepted the snapshot, -1 before the first.
+        accepted the snapshot, None before the first.
         """
         self._start_from_table()
         if self._loop.accepted is None:

@@ -7,7 +7,7 @@ searches never pay for them, and many searches pay at most twice.
 """
 
 import threading
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -60,6 +60,10 @@ class Searcher:
         self._asked: dict[tuple[str, int], int] = {}
         self._n_judged: dict[tuple[str, int], int] = {}
         self._pays: dict[tuple[str, int], bool] = {}
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int]]:
+        """Return how to make a copy, which has yet to learn which method is cheaper."""
+        return type(self), (self.n_bits,)
 
     @property
     def index(self) -> MultiIndex | None:

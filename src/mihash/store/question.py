@@ -13,7 +13,7 @@ from .. import validation
 from ..errors import InvalidInput
 from ..extras import load_extra
 from ..mapping import HashMapping
-from ..search import Method, as_method, first_by
+from ..search import Method, as_method
 from .filters import Condition, compile_filter
 from .keys import Key
 
@@ -43,38 +43,6 @@ class Nearest(NamedTuple):
     version: int = -1
     missing: tuple[int, ...] = ()
     measure: str = "hamming"
-
-
-class Reached(NamedTuple):
-    """The nearest codes to each query, with the sums of margins that rank them, or None if nothing does.
-
-    ``most`` is how many codes were asked for; None for all within a radius.
-    """
-
-    by_codes: Found
-    sums: list[NDArray[np.float32]] | None = None
-    most: int | None = None
-
-
-def by_margins(reached: Reached, most: int | None, tied: int = 0) -> Found:
-    """Return of each query's codes the first ``most`` by (sum of margins, age), and more that tie with the last.
-
-    There are at most ``tied`` together with these. Otherwise the older of many items with one code always win, and
-    an item is not found by its own vector.
-
-    Examples
-    --------
-    >>> ids, sums = np.arange(5), np.array([0, 0.5, 0, 0, 0], dtype=np.float32)
-    >>> [by_margins(Reached([(ids, sums)], [sums]), 2, tied)[0][0].tolist() for tied in (0, 3, 9)]
-    [[0, 2], [0, 2, 3], [0, 2, 3, 4]]
-    """
-    found: Found = []
-    for (ids, _), sums in zip(reached.by_codes, reached.sums or (), strict=True):
-        order = first_by(sums, ids, most)
-        if most is not None and len(order) == most < tied:
-            order = first_by(sums, ids, min(int((sums <= sums[order[-1]]).sum()), tied))
-        found.append((ids[order], sums[order]))
-    return found
 
 
 class Hits(NamedTuple):
@@ -124,11 +92,13 @@ class Hits(NamedTuple):
         }
 
 
-def _stacked(rows: list[NDArray[Any]], kind_of_none: type[np.generic]) -> NDArray[Any]:
+def _stacked(rows: list[NDArray[Any]], kind_of_none: type[np.generic], width_of_none: int) -> NDArray[Any]:
     """Return rows of one length as a matrix; a single row is not copied."""
     if len(rows) == 1:
         return rows[0][None]
-    return np.stack(rows) if rows else np.empty((0, 0), dtype=kind_of_none)
+    if not rows:
+        return np.empty((0, width_of_none), dtype=kind_of_none)
+    return np.concatenate(rows).reshape(len(rows), len(rows[0]))  # faster than np.stack
 
 
 class PartialHits(Hits):
@@ -322,17 +292,17 @@ class Question:
         found = [(np.empty(0, dtype=np.int64), distances)] * len(self.queries)
         return Nearest(found, None, version, measure=measure)
 
-    def hits(self, nearest: Nearest) -> Hits:
-        """Return what was found in the shape that was asked for."""
+    def hits(self, nearest: Nearest, n_items: int = 0) -> Hits:
+        """Return what was found in the shape that was asked for; ``n_items`` gives that of no queries at all."""
         keys: Any = nearest.keys if nearest.keys is not None else [ids for ids, _ in nearest.found]
         distances: Any = [each for _, each in nearest.found]
-        if len({each.dtype for each in keys}) > 1:  # one type for the whole answer
+        if nearest.keys is not None and len({each.dtype for each in keys}) > 1:  # one type for the whole answer
             keys = [each.astype(object) for each in keys]
         if self.single:
             keys, distances = keys[0], distances[0]
         elif self.radius is None:
-            keys = _stacked(keys, np.int64)
-            distances = _stacked(distances, np.int32 if nearest.measure == "hamming" else np.float32)
+            width, kind = min(self.k, n_items), np.int32 if nearest.measure == "hamming" else np.float32
+            keys, distances = _stacked(keys, np.int64, width), _stacked(distances, kind, width)
         version = nearest.version if nearest.version >= 0 else None
         if nearest.missing:
             return PartialHits(keys, distances, version, nearest.measure, nearest.missing)

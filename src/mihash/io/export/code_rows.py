@@ -146,7 +146,7 @@ def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> 
     if vectors and X is None:
         raise NotReady("These codes come without vectors: leave `vectors` out.")
     if isinstance(source, MemoryTable):
-        n_bits = source._bits()
+        n_bits = source.edition.mapping.n_bits
         yield _held(Codes(source.codes, source.keys, n_bits, source.mapping), X)
     else:
         codes = validation.packed("codes", source.codes, source.n_bits)

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from ..candidates import Reached, by_margins
 from ..keys import key_array, key_dtype
-from ..question import Found, Nearest, Question, Reached, by_margins
+from ..question import Found, Nearest, Question
 from .log import View
 from .shard_clients import Members, missed
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
-from ...mapping.factors import estimates
-from ...search import Bitmap, as_bitmap, as_columns, as_mask, margin_sums, reach
+from ...search import Bitmap, as_bitmap, as_mask
+from ..candidates import Reached, candidates, reached
 from ..edition import Edition
 from ..filters import Condition
 from ..held_vectors import MOST_NUMBERS, HeldVectors
 from ..keys import key_array, key_dtype
-from ..question import Found, Nearest, Question, Reached, by_margins
+from ..question import Found, Nearest, Question
 from ..recall_target import most_candidates
 from ..rescoring import PRODUCT, rescored
 from .database import Database
@@ -25,7 +25,6 @@ from .segments import Segments
 from .settings import read_settings
 
 _REMEMBERED = 8
-_REACHED = 1 << 22  # codes that are ranked at a time
 
 
 class Answers:
@@ -53,7 +52,14 @@ class Answers:
             return question.nothing(edition.version, measure)
         question.by_margins(edition.mapping)  # raises if margins are asked for and it has none
         exactly, question = self._held_or_looked_up(edition, question)
-        found = self._exact(edition, question) if exactly else self.candidates(edition, question)
+        live, gone = self._live(edition, question.where)
+        if gone:
+            return None
+        if exactly:
+            mask = None if live is None else as_mask(live, edition.n)
+            found = self._held.nearest(edition, question.queries, question.k, mask)
+        else:
+            found = _with_ids(edition, candidates(edition, question, live, self._metric == PRODUCT))
         if found is None or (
             question.where is not None and not self._are_sound(found, question.where, edition.n_described)
         ):
@@ -75,74 +81,19 @@ class Answers:
         """Free the vectors in memory: the codes find enough now, or the table is too large."""
         self._held.forget()
 
-    def _exact(self, edition: Edition, question: Question) -> Found | None:
-        """Return the nearest items by their vectors; None if rows are gone."""
-        live = edition.live if question.where is None else self._matching(edition, question.where)
-        if live is None and question.where is not None:
-            return None
-        mask = None if live is None else as_mask(live, edition.n)
-        return self._held.nearest(edition, question.queries, question.k, mask)
-
     def rescored(self, question: Question, lists: Found, with_keys: bool, version: int = -1) -> Nearest | None:
         """Return rows ranked again by the distance of their vectors; None if one is no longer stored."""
         k = question.k if question.radius is None else None
         found = rescored(self._segments, question.queries, lists, k, self._metric)
         return None if found is None else self.named(found, with_keys, version, self._metric)
 
-    def candidates(self, edition: Edition, question: Question) -> Found | None:
-        """Return the nearest items by their codes: k, or as many as are rescored; None if rows are gone."""
-        found: Found = []
-        for part in self._parts(edition, question):
-            reached = self._reached_rows(edition, part)
-            if reached is None:
-                return None
-            best = reached.by_codes if reached.sums is None else by_margins(reached, part.n_wanted, part.most_tied)
-            found += _with_ids(edition, best)
-        return found
-
-    def _parts(self, edition: Edition, question: Question) -> list[Question]:
-        """Return the question in parts, if each query ranks so large a share of the codes that memory matters."""
-        if self._metric != PRODUCT and question.n_ranked is None:
-            return [question]
-        n_ranked = edition.n if self._metric == PRODUCT else question.n_ranked
-        size = max(1, _REACHED // max(n_ranked or 1, 1))
-        starts = range(0, max(len(question.queries), 1), size)
-        return [replace(question, queries=question.queries[start : start + size]) for start in starts]
-
     def reached(self, edition: Edition, question: Question) -> Reached | None:
         """Return the nearest codes, with sums of margins where they are ranked by these; None if rows are gone."""
-        rows = self._reached_rows(edition, question)
-        return None if rows is None else rows._replace(by_codes=_with_ids(edition, rows.by_codes))
-
-    def _reached_rows(self, edition: Edition, question: Question) -> Reached | None:
-        """Return what `reached` does, with the row of each code in place of its id: they have the same order."""
-        live = edition.live
-        if question.where is not None:
-            live = self._matching(edition, question.where)
-            if live is None:
-                return None
-        by_product = self._metric == PRODUCT and question.radius is None
-        mapping = edition.mapping.for_products if by_product else edition.mapping
-        queries = as_columns(mapping.encode_rows(question.queries))
-        how = live, question.method, question.n_threads
-        if question.radius is not None:
-            return Reached(edition.searcher.within(queries, edition.columns, question.radius, *how))
-        ranked = question.by_margins(edition.mapping)
-        with_factors = ranked and edition.has_factors and bool(question.factors)
-        n_products = edition.n if by_product and with_factors else 0
-        k = question.n_wanted
-        if ranked:
-            least = reach(0 if question.n_ranked else k, with_factors, n_products)
-            k = max(k, least, question.n_ranked or 0, question.most_tied)
-        rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
-        found: Found = list(zip(rows, distances, strict=True))
-        if not ranked:
-            return Reached(found, None, k)
-        margins = mapping.margins(question.queries)
-        sums = margin_sums(queries, edition.columns, rows, margins, question.n_threads)
-        if with_factors:
-            sums = estimates(sums, margins, edition.factors, rows, edition.mapping.n_features, by_product)
-        return Reached(found, list(sums), k)
+        live, gone = self._live(edition, question.where)
+        if gone:
+            return None
+        rows = reached(edition, question, live, self._metric == PRODUCT)
+        return rows._replace(by_codes=_with_ids(edition, rows.by_codes))
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
         """Return what was found with its keys, where they are wanted; None if a row is no longer stored."""
@@ -188,6 +139,13 @@ class Answers:
         """Return which fields of a filter no item has."""
         with self._database.read() as connection:
             return [name for name in where.fields if not has_field(connection, name)]
+
+    def _live(self, edition: Edition, where: Condition | None) -> tuple[Bitmap | None, bool]:
+        """Return which rows may be found, None for all, and whether some of them are gone meanwhile."""
+        if where is None:
+            return edition.live, False
+        matching = self._matching(edition, where)
+        return matching, matching is None
 
     def _matching(self, edition: Edition, where: Condition) -> Bitmap | None:
         """Return the rows that are not deleted and whose metadata matches; None if some are gone meanwhile.
