@@ -322,14 +322,17 @@ def test_drift_takes_a_seed_and_refuses_what_it_does_not_use(mihash, monkeypatch
     pytest.importorskip("matplotlib")
     runs = []
 
-    def run_drift(jobs, results, *_):
-        runs.append(({job.seed for job in jobs}, results))
-        return len(jobs)
+    def run_tasks(tasks, *_):
+        runs.append({(task.seed, task.jobs[0].dataset, task.results) for task in tasks})
 
-    monkeypatch.setattr("mihash.paper.drift_benchmark.run_drift", run_drift)
-    monkeypatch.setattr("mihash.paper.drift_report.write_drift_report", lambda *_: (tmp_path, []))
+    monkeypatch.setattr("mihash.paper.runner.run_tasks", run_tasks)
+    monkeypatch.setattr("mihash.paper.drift_report.make_drift_report", lambda *_: (tmp_path / "drift.md",))
     words = ("reproduce", "drift", "--results", tmp_path)
-    assert mihash(*words).code == mihash(*words, "--seed", 3).code == 0
-    assert runs == [({0}, tmp_path), ({3}, tmp_path / "seed-3")]
-    for more in (["--device", "cpu"], ["--validate"]):
-        assert "leave --device and --validate out" in mihash(*words, *more).err
+    assert "12 results from 12 tasks; the report is" in mihash(*words).out
+    assert mihash(*words, "--seed", 3, "--dataset", "digits").code == 0
+    assert runs == [{(0, "digits", tmp_path)}, {(3, "digits", tmp_path / "seed-3")}]
+    for more in (["--device", "cpu"], ["--validate"], ["--page", tmp_path / "page.md"]):
+        assert "leave --device, --validate and --page out" in mihash(*words, *more).err
+    assert "run it without other experiments" in mihash(*words, "table4").err
+    assert "the data sets are digits; got 'cifar10'" in mihash(*words, "--dataset", "cifar10").err
+    assert "has the scales smoke and full" in mihash(*words, "--scale", "small").err

@@ -122,6 +122,8 @@ def reproduce(
     from ..errors import InvalidInput
     from ..paper.definition import definition_names, load_definition
     from ..paper.drawing import require_matplotlib
+    from ..paper.drift_benchmark import drift_definitions
+    from ..paper.drift_report import make_drift_report
     from ..paper.report import check_page, make_report
     from ..paper.results import check_results_folder, seeded
     from ..paper.runner import check_data, pending, run_tasks
@@ -133,13 +135,13 @@ def reproduce(
     if _DRIFT in chosen:
         if chosen != [_DRIFT]:
             raise InvalidInput(f"{_DRIFT} is a benchmark of its own: run it without other experiments.")
-        if validate or device != "auto":
-            raise InvalidInput(f"{_DRIFT} trains no networks: leave --device and --validate out.")
-        _reproduce_drift(dataset or [], scale, data, results, processes, seed)
-        return
-    definitions = [replace(load_definition(name), data=data) for name in chosen]
-    if dataset:
-        definitions = [definition.on(dataset) for definition in definitions]
+        if validate or device != "auto" or page is not None:
+            what = "trains no networks and fills no page: leave --device, --validate and --page out."
+            raise InvalidInput(f"{_DRIFT} {what}")
+        definitions = drift_definitions(scale, dataset or (), data)
+    else:
+        definitions = [replace(load_definition(name), data=data) for name in chosen]
+        definitions = [definition.on(dataset) for definition in definitions] if dataset else definitions
     if validate:
         definitions = [definition.for_validation() for definition in definitions]
     scale = scale_of([name for definition in definitions for name in definition.datasets], scale)
@@ -155,28 +157,12 @@ def reproduce(
     check_data(tasks)
     with work_progress() as progress:
         run_tasks(tasks, processes, progress)
-    report, text = make_report(definitions, results, scale, page)
+    if chosen == [_DRIFT]:
+        files = make_drift_report(definitions, results, scale)
+    else:
+        files = make_report(definitions, results, scale, page)
     n_jobs = sum(len(each.jobs) for each in tasks)
-    say(f"{n_jobs} results from {len(tasks)} tasks; the report is {report} and {text}")
-
-
-def _reproduce_drift(
-    only: list[str], scale: str, data: Path | None, results: Path, processes: int, seed: int
-) -> None:
-    """Run the drift benchmark, whose seeds count from ``seed``, and write its report."""
-    from ..paper.drawing import require_matplotlib
-    from ..paper.drift_benchmark import drift_jobs, run_drift
-    from ..paper.drift_report import write_drift_report
-    from ..paper.results import check_results_folder, seeded
-
-    require_matplotlib()
-    jobs = [replace(job, seed=job.seed + seed) for job in drift_jobs(scale, data, only)]
-    check_results_folder(results)
-    results = seeded(results, seed)
-    with work_progress() as progress:
-        n = run_drift(jobs, results, processes, progress)
-    page, pictures = write_drift_report(jobs, results, scale)
-    say(f"{n} streams were run; the report is {page}, with {len(pictures)} pictures beside it.")
+    say(f"{n_jobs} results from {len(tasks)} tasks; the report is {' and '.join(map(str, files))}")
 
 
 @command(

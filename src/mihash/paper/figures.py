@@ -1,7 +1,8 @@
 """The paper's figures from result files: PNG and SVG, nothing recomputed, the same bytes each time.
 
 Curves with and without the trigger (Fig. 4, 7) and of all methods (Fig. 5, 8), mutual information against ranking
-measures (Fig. 3), distances before and after learning (Fig. 1, 6), theta (Tables 4-6) and the reservoir's size.
+measures (Fig. 3), distances before and after learning (Fig. 1, 6), theta (Tables 4-6), the reservoir's size, and
+streams that change.
 """
 
 import io
@@ -18,10 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import (
-    MaxNLocator,
-    PercentFormatter,
-)
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, StoreError
@@ -29,6 +27,7 @@ from ..state import replace_file
 from .axes_and_legends import legend, log_axis, mark, stream_axis
 from .definition import Definition
 from .drawing import new_figure
+from .drift_figures import draw_streams
 from .jobs import Job
 from .outcomes import outcomes
 from .published import METHOD_NAMES, dataset_title, row_name
@@ -446,4 +445,5 @@ _DRAWINGS: dict[str, Callable[[Definition, Path, str], Figure]] = {
     "learners": _draw_learners,
     "correlation": _draw_correlation,
     "distributions": _draw_distributions,
+    "streams": draw_streams,
 }

@@ -1,7 +1,7 @@
 """One experiment: what is run, where its result is stored, and what several experiments share.
 
-A job is an online run, a batch fit, the training of a network, or one of the two studies without a trigger
-(Fig. 3; Fig. 1 and 6). The path of its result follows from the job alone.
+A job is an online run, a batch fit, the training of a network, one of the two studies without a trigger (Fig. 3;
+Fig. 1 and 6), or a stream of the drift benchmark. The path of its result follows from the job alone.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ class Job:
     kind
         ``"online"``: a stream through a learner under a trigger; ``"batch"``: a batch method fitted to a training
         set (Sec. 4.3.2); ``"images"``: a network trained end to end; ``"correlation"`` and
-        ``"distributions"``: see `Definition`.
+        ``"distributions"``: see `Definition`; ``"drift"``: a stream that changes through a system.
     dataset
         One of the paper's three, by its name, and what stands in for it depends on the scale; or a user's file, by
         the name of its `Source`.
     method
-        A learner, a batch method or a recipe by name; empty for a correlation.
+        A learner, a batch method, a recipe or a system by name; empty for a correlation.
     parameters
         Its arguments that differ from the defaults, sorted by name.
     n_bits
@@ -58,6 +58,8 @@ class Job:
         Batch: to how many dimensions features are brought first, by a random orthonormal matrix; 0 leaves them.
     validate
         Images: whether training images query the others, so that the test images are not used.
+    stream
+        Drift: how the stream changes.
     """
 
     kind: str
@@ -74,6 +76,7 @@ class Job:
     ends: bool = False
     n_features: int = 0
     validate: bool = False
+    stream: str = ""
 
     @property
     def shared(self) -> "Job":
@@ -136,6 +139,8 @@ class Job:
             return Path("correlation", f"{self.dataset}.json")
         if self.kind == "distributions":
             return Path("distributions", f"{self.dataset}-{_named(self.method, self.parameters)}.json")
+        if self.kind == "drift":
+            return Path("drift", self.dataset, f"{self.stream}-{self.method}-{self.trial}.json")
         if self.kind == "images":
             name = f"setting2-{self.method}-{self.n_bits}-{self.trial}" + "-validation" * self.validate
             return Path(self.dataset, "images", f"{name}.json")
@@ -153,7 +158,8 @@ class Job:
     def __str__(self) -> str:
         """Return what a person calls it."""
         method = self.method or ("networks" if self.kind == "images" else self.kind)
-        return f"{self.dataset} {method} {self.n_bits or 'all'} bits, trial {self.trial}"
+        stream = f" {self.stream}" if self.stream else ""
+        return f"{self.dataset}{stream} {method} {self.n_bits or 'all'} bits, trial {self.trial}"
 
 
 def _named(method: str, parameters: Parameters) -> str:

@@ -68,6 +68,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "after": _ALL_QUERIES,
         "one_query": {"bad": _PART, "good": _PART},
     },
+    "drift": {"rows": (int,), "alarms": [{"seen": _NUMBER}], "delays": (list,), "rules": {}},
 }
 _REFUSED = {"refused": (str,), "n_train": (int,), "data": (str,), "protocol": {"rows": (int,)}}
 
@@ -151,8 +152,11 @@ def read_job(job: Job, path: Path, source: Source, scale: str, seed: int) -> dic
             raise CorruptStore(
                 f"{path} has {n_values} precisions at {n_points} examples. Remove it, and it is made again."
             )
-    own = {"run": job.described} if job.kind == "images" else {"data": data_name(source, scale)}
-    check_origin(path, result, seed=seed, scale=scale, **own)
+    if job.kind == "drift":
+        check_origin(path, result, seed=seed + job.trial, scale=scale, dataset=job.dataset)
+    else:
+        own = {"run": job.described} if job.kind == "images" else {"data": data_name(source, scale)}
+        check_origin(path, result, seed=seed, scale=scale, **own)
     return result
 
 

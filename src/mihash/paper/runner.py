@@ -18,6 +18,7 @@ from .correlation import measure_correlation
 from .datasets import checkpoints
 from .definition import Definition
 from .distributions import measure_distributions
+from .drift_benchmark import measure_drift
 from .fits import can_choose_device, fit_once
 from .jobs import Job
 from .outcomes import comes_with_package, read_job
@@ -120,7 +121,7 @@ def check_data(tasks: Iterable[Task]) -> None:
 
 def run_task(task: Task) -> None:
     """Run the jobs of a task, and write the result of each as soon as it is there."""
-    if find_source(str(task.source)) != task.source:
+    if task.source.file is not None and find_source(str(task.source)) != task.source:
         raise StoreError(f"The data file {str(task.source)!r} was changed since it was first read. Start again.")
     for job, result in zip(task.jobs, _results(task), strict=True):
         common: dict[str, Any] = {"scale": task.scale, "seed": task.seed, "versions": versions()}
@@ -188,6 +189,9 @@ def _results(task: Task) -> Iterator[dict[str, Any]]:
     """Yield the result of each job of a task, in their order."""
     if task.kind == "images":
         yield from train_jobs(task.jobs, images_of(task.scale, task.data), device_of(task.device), task.seed)
+        return
+    if task.kind == "drift":
+        yield from (measure_drift(job, task.data, task.seed) for job in task.jobs)
         return
     where = stage(str(task.source), task.scale, task.data, task.seed)
     made = _fit(where, task) if task.kind == "batch" else _MAKERS[task.kind](where, task.jobs)

@@ -1,4 +1,4 @@
-"""What results say, as tables with the paper's rows beside ours (Tables 1-9, Fig. 4, 5, 7 and 8).
+"""What results say, as tables with the paper's rows beside ours (Tables 1-9, Fig. 4, 5, 7 and 8; drift).
 
 Only files are read: the results of a definition, and ``paper.json``, which restates the paper's numbers.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from .. import validation
 from .checks.judgement import whole_batches
 from .definition import Definition
+from .drift_tables import DRIFT_ROWS, drift_notes
 from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
 from .jobs import Job
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
@@ -67,7 +68,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     ----------
     definition
         One that draws curves (the table sums them up), thetas, intervals, times, reservoirs, learners or missing
-        labels; batch methods; or networks.
+        labels; batch methods; networks; or streams that change.
     results
         The folder of results.
     scale
@@ -86,8 +87,11 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
     >>> table.notes[1]
     "Not the paper's features: CIFAR-10 is 'cifar10 (digits)', the shipped digits. Compare ..."
     """
-    validation.choice("draws", definition.draws, (*_STREAM_ROWS, *_FIT_ROWS))
+    validation.choice("draws", definition.draws, (*_STREAM_ROWS, *_FIT_ROWS, *DRIFT_ROWS))
     made = outcomes(definition, results, scale)
+    if definition.draws in DRIFT_ROWS:
+        notes = list(drift_notes(definition, made))
+        return _table(definition, list(DRIFT_ROWS[definition.draws](made)), notes, scale)
     if definition.draws in _FIT_ROWS:
         rows = list(_FIT_ROWS[definition.draws](made))
         notes = [*network_notes(made)] if definition.kind == "images" else [*fit_notes(definition, made)]
@@ -336,7 +340,7 @@ def _change(value: float, base: float) -> str:
 def _telling(rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the columns that tell something: not a label that is the same in all rows, nor an empty column."""
     columns = tuple(rows[0]) if rows else LABELS
-    constant = {name for name in LABELS[:2] if len({row[name] for row in rows}) == 1}
+    constant = {name for name in LABELS[:2] if len({row.get(name) for row in rows}) == 1}
     empty = {name for name in columns if not any(row[name] for row in rows)}
     return tuple(name for name in columns if name not in constant | empty)
 
