@@ -44,7 +44,7 @@ def test_the_reason_says_what_was_missed_and_what_a_rehash_costs():
     trigger.observe(np.full(100, 0.5), np.full(100, 0.4))
     decision = trigger.judge(True, 1000, lambda: (0, 0))
     assert not decision.update
-    assert decision.reason == "the table has missed the worth of 20.0 queries since it was made; a rehash costs 30"
+    assert decision.reason == "since the last rehash the table lost what 20.0 queries are worth; a rehash costs 30"
     assert (decision.current, decision.snapshot) == pytest.approx((0.5, 0.4))
 
 
@@ -83,7 +83,7 @@ def test_asked_alone_it_measures_once_and_keeps_nothing():
         for own in codes
     ]
     missed = (np.sum(each[0]) - np.sum(each[1])) / np.mean(each[0])
-    assert f"the worth of {missed:.1f} queries" in part.reason
+    assert f"what {missed:.1f} queries are worth" in part.reason
     assert trigger.missed == 0
     assert not mihash.PriceUpdate(price=300).decide(good, bad, X, y).update
     assert not trigger.decide(good, good, X, y).update

@@ -32,7 +32,7 @@ def read(words: list[str]) -> dict[str, dict[str, Seeds]]:
 def show(found: dict[str, dict[str, Seeds]]) -> None:
     """Print the table."""
     print(
-        "| runbook | who | recall@10 | by codes | rehashes | re-encoded | cost / best | CPU | memory | search, p95 |"
+        "| runbook | system | recall@10 | by codes | rehashes | re-encoded | cost / best | CPU | memory | search, p95 |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name, players in found.items():

@@ -1,6 +1,6 @@
 """mihash: binary codes that learn from a stream, and know when to rehash.
 
-The names below are the public ones. Each is imported when it is first asked for, so ``import mihash`` itself
+The names below are the public ones. Each is imported when it is first used, so ``import mihash`` itself
 loads NumPy and nothing heavier.
 """
 

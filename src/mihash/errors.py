@@ -135,7 +135,7 @@ class TooLarge(StoreError):
 
 
 class Superseded(StoreError):
-    """Another coordinator has taken over this index on Ray; nothing is acknowledged from here any more."""
+    """Another coordinator has taken over this index on Ray; this process no longer acknowledges changes."""
 
 
 class UnsupportedVersion(StoreError):

@@ -220,7 +220,7 @@ class PriceUpdate(Trigger):
     >>> bad, good = (lambda X: X[:, 1:] > 0), (lambda X: X[:, :1] > 0)
     >>> decision = mihash.PriceUpdate(price=20).decide(good, bad, X, y)
     >>> decision.update, decision.reason
-    (True, 'the table has missed the worth of 80.0 queries since it was made; a rehash costs 20')
+    (True, 'since the last rehash the table lost what 80.0 queries are worth; a rehash costs 20')
     """
 
     price: float = 20.0
@@ -296,7 +296,7 @@ class PriceUpdate(Trigger):
 
     def _decision(self, missed: float, current: float, snapshot: float) -> Decision:
         reason = (
-            f"the table has missed the worth of {missed:.1f} queries since it was made; "
+            f"since the last rehash the table lost what {missed:.1f} queries are worth; "
             f"a rehash costs {self.price:g}"
         )
         return Decision(missed > self.price, current - snapshot, reason, current, snapshot)

@@ -101,7 +101,7 @@ BAD = {
     "two columns of lists": (
         lambda f: parquet(f, {"a": list(vectors()), "b": list(vectors())}),
         [],
-        "several columns of lists (a, b); say with --vector",
+        "several columns of lists (a, b); name the vector column with --vector",
     ),
     "ragged csv": (
         lambda f: csv(f, (1300, "9,1,2,3")),
@@ -134,7 +134,7 @@ BAD = {
     "no header": (
         lambda f: csv(f, header="cat,1,2,3,4,5,6"),
         [],
-        "the first line has both names ('cat') and numbers ('1'). If it is a row, say --no-header",
+        "the first line has both names ('cat') and numbers ('1'). If it is a row, use --no-header",
     ),
     "no key in csv": (lambda f: csv(f, (1300, ",1,2,3,4,5,6")), [], "has nothing in the column id"),
     "quotes in csv": (lambda f: csv(f, (1300, '"9"9,1,2,3,4,5,6')), [], "row 1300 (line 1302) is not CSV"),

@@ -46,7 +46,7 @@ def test_a_file_with_other_values_is_refused(mihash, added, write_csv, column, w
     write_csv(file, last=1100, change=lambda i, row: [*row[:column], 7000 + i, *row[column + 1 :]])
     run = mihash(*words)
     assert (run.code, stored(folder)) == (2, 1100)
-    assert f"x.csv: the 1,100 rows that are in were added with other {what}. Name the same columns" in run.err
+    assert f"x.csv: the 1,100 rows already added had other {what}. Name the same columns" in run.err
     write_csv(file, last=1100)
     assert "all 1,100 rows are in already" in mihash(*words).out
 
@@ -66,7 +66,7 @@ def test_other_columns_are_refused(mihash, added, words, what):
     folder, file, _ = added
     run = mihash("add", folder, file, *words, "--no-check")
     assert (run.code, stored(folder)) == (2, 1100)
-    assert f"were added with other {what}. Name the same columns" in run.err
+    assert f"rows already added had other {what}. Name the same columns" in run.err
 
 
 def test_the_order_of_metadata_does_not_matter(mihash, empty, tmp_path, write_csv):
@@ -85,7 +85,7 @@ def test_rows_that_were_deleted(mihash, empty, tmp_path, write_csv, key):
     run = mihash(*words)
     assert (run.code, stored(empty)) == (2, 1097)
     assert "x.csv: 3 of the 1,100 rows that were added were deleted since, first row 3, key 3." in run.err
-    assert "Say with --deleted add to add them again or with --deleted skip" in run.err
+    assert "Pass --deleted add to add them again, or --deleted skip to leave them out." in run.err
     run = mihash(*words, "--deleted", "skip")
     assert (run.code, stored(empty)) == (0, 1197)
     assert "added 100 rows, after 1,097 that were in already. 3 rows deleted since, skipped." in run.out
@@ -121,7 +121,7 @@ def test_a_deleted_key_that_comes_again_in_new_rows(mihash, empty, tmp_path, wri
     write_csv(file, 20, 21, change=lambda _, row: [5, *row[1:]], mode="a")
     run = mihash(*words, "--deleted", "add")
     assert (run.code, stored(empty)) == (2, 19)
-    assert f"{file}: row 20 has the key of {file}: row 5." in run.err
+    assert f"{file}: row 20 has the same key as {file}: row 5." in run.err
     assert mihash(*words, "--deleted", "skip").code == 0
     assert "all 21 rows are in already" in mihash(*words).out
 
@@ -157,7 +157,7 @@ def test_a_stream_with_deleted_or_changed_rows(mihash, empty):
     for option in ([], ["--deleted", "add"]):
         run = mihash(*words, *option, sent=sent)
         assert (run.code, stored(empty)) == (2, 19)
-        assert "first row 2, key 2. Say with --deleted skip to go on without them." in run.err
+        assert "first row 2, key 2. Pass --deleted skip to leave them out." in run.err
     assert mihash(*words, "--deleted", "skip", sent=sent).code == 0
     assert stored(empty) == 29
 
@@ -168,7 +168,7 @@ def test_what_an_older_version_remembered(mihash, added, write_csv):
     run = mihash(*words)
     assert (run.code, stored(folder)) == (0, 1100)
     assert "all 1,100 rows are in already" in run.out
-    assert "x.csv was added by an earlier mihash, which remembered its vectors only" in run.err
+    assert "x.csv was added by an earlier mihash, which stored checksums of its vectors only" in run.err
     assert "earlier" not in mihash(*words).err  # from now on all of it is remembered
     assert "other labels" in mihash("add", folder, file, "--vector", "f*", "--metadata", "colour").err
     write_csv(file, 1100, 1200, mode="a")

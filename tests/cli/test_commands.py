@@ -199,7 +199,7 @@ def test_search_within_a_radius(mihash, index):
         (["nothing.csv"], "nothing.csv does not exist"),
         (["-", "--column", "b"], "standard input has no column 'b' (--column)"),
         (["-", "--column", "c"], "The column 'c' of standard input must hold numbers"),
-        (["-", "--format", "jsonl"], "several columns of lists (a, b); say with --column"),
+        (["-", "--format", "jsonl"], "several columns of lists (a, b); name the vector column with --column"),
     ],
 )
 def test_what_search_refuses(mihash, index, words, message):

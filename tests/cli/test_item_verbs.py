@@ -35,8 +35,8 @@ def test_upsert_replaces_and_adds(mihash, index, tmp_path, write_csv, data):
     ("lines", "words", "message"),
     [
         ("id,f0,f1\n1,2,3\n", (), "has a vector of 2 numbers, and the index has vectors of 6"),
-        ("f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6\n", (), "has no keys: say with --key which column"),
-        ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n1,2,3,4,5,6,8\n", (), "row 1 has the key of"),
+        ("f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6\n", (), "has no keys: name the key column with --key"),
+        ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n1,2,3,4,5,6,8\n", (), "row 1 has the same key as"),
         ("id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n", ("--metadata", "all", "--except", "no"), "has no column 'no'"),
         (
             "id,f0,f1,f2,f3,f4,f5\n1,2,3,4,5,6,7\n",

@@ -62,11 +62,11 @@ def calls(monkeypatch):
         ("--bits 0", "--bits must be"),
         ("--interval 0", "--interval must be"),
         ("--learner tree", "no learner 'tree'"),
-        ("--label y", "--label is about the file of --sample"),
-        ("--vector x", "--vector is about"),
+        ("--label y", "--label needs --sample"),
+        ("--vector x", "--vector needs --sample"),
         ("--sample none.npy", "does not exist"),
-        ("--sample none.npy --labels", "--labels takes a sample with labels"),
-        ("--sample none.npy --learner hcoh", "hcoh takes a sample with labels"),
+        ("--sample none.npy --labels", "--labels needs a sample with labels"),
+        ("--sample none.npy --learner hcoh", "hcoh needs a sample with labels"),
     ],
 )
 def test_nonsense_is_refused_before_anything_is_measured(mihash, calls, words, said):

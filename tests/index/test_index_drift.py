@@ -160,7 +160,7 @@ def test_only_a_price_can_be_set(tmp_path):
     ):
         index.set_price(3)
     with mihash.open(tmp_path / "other") as index:
-        with pytest.raises(NotReady, match="No rehash was measured"):
+        with pytest.raises(NotReady, match="No rehash has been measured"):
             index.set_price()
         with pytest.raises(InvalidInput, match="`price`"):
             index.set_price(-1)

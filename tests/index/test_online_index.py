@@ -1147,9 +1147,9 @@ def test_search_by_key_leaves_the_item_itself_out(folder):
         true = np.argsort(np.linalg.norm(X - X[7], axis=1), kind="stable")
         assert rescored.keys.tolist() == [i for i in true.tolist() if i != 7][:5]
         assert 7 not in index.search(key=7, radius=16).keys
-        with pytest.raises(InvalidInput, match="one of them"):
+        with pytest.raises(InvalidInput, match="either `X` or `key`"):
             index.search()
-        with pytest.raises(InvalidInput, match="one of them"):
+        with pytest.raises(InvalidInput, match="either `X` or `key`"):
             index.search(X[:1], key=7)
         with pytest.raises(UnknownName):
             index.search(key="nobody")
@@ -1204,7 +1204,7 @@ def test_create_has_few_parameters_and_names_those_that_have_gone(folder):
     with pytest.raises(InvalidInput, match="`colour` is not an option"):
         mihash.OnlineIndex.create(folder, colour="red")
     for name in ("theta", "interval", "parameters", "mapping", "table", "shards"):
-        with pytest.raises(InvalidInput, match=f"`{name}` is not an argument any more: write "):
+        with pytest.raises(InvalidInput, match=f"`{name}` is no longer an argument: pass "):
             mihash.OnlineIndex.create(folder, **{name: 1})
     with mihash.open(folder, n_bits=8) as index, pytest.raises(AttributeError, match="catch_up"):
         index.learn()

@@ -69,8 +69,8 @@ def test_an_upsert_of_new_keys_is_an_add(tmp_path):
         (lambda index: index.update(["k1", "no"], metadata=[{}, {}]), UnknownName, "'no' is not stored"),
         (lambda index: index.update(["k1", "k2"], metadata=[{}]), InvalidInput, "2 dictionaries"),
         (lambda index: index.update(["k1", "k1"], metadata=[{}, {}]), DuplicateKey, "given twice"),
-        (lambda index: index.delete(), InvalidInput, "by `keys` or by `where`"),
-        (lambda index: index.delete(["k1"], where={"group": 1}), InvalidInput, "by `keys` or by `where`"),
+        (lambda index: index.delete(), InvalidInput, "either `keys` or `where`"),
+        (lambda index: index.delete(["k1"], where={"group": 1}), InvalidInput, "either `keys` or `where`"),
         (lambda index: index.delete(["k1", "no"]), UnknownName, "'no' is not stored"),
         (lambda index: index.delete(where={"group": {"$near": 1}}), InvalidInput, "known operators"),
         (lambda index: index.get(["k1", "no"]), UnknownName, "'no' is not stored"),
@@ -172,7 +172,7 @@ def test_pages_of_an_index_by_an_opaque_place(index):
         assert reader.page(after=second.next).keys == [*NAMES[31:], "k15"]
     assert index.page({"group": 1}, limit=2).keys == ["k1", "k5"]
     for wrong in ("k3", 3, "", "next:1:x", "next:-1:3", 3.5):
-        with pytest.raises(InvalidInput, match="`after` must be `next` of a page"):
+        with pytest.raises(InvalidInput, match="`after` must be the `next` value of an earlier page"):
             index.page(after=wrong)
     with pytest.raises(NotReady, match="list from the start"):
         index.page(after="next:7:3")

@@ -42,7 +42,7 @@ def test_fortran_order_is_limited(tmp_path):
     assert n == len(X)
     assert peak < 1.5 * X.nbytes  # it is held once, not twice
     source = open_source(tmp_path / "x.npz", held_bytes=20 * MB - 1)
-    told = r"x\.npz: .*\(Fortran order\), the array 'X' takes 20 MB at once, and the limit .*\. Save it in C order"
+    told = r"x\.npz: .* in Fortran order, the array 'X' takes 20 MB at once, and the limit .*\. Save it in C order"
     with pytest.raises(InvalidInput, match=told):
         next(source.rows())
     np.save(tmp_path / "x.npy", X)

@@ -123,7 +123,7 @@ def test_principal_components_are_those_of_the_first_run(folder, tmp_path):
         (folder / name / ("0.png" if name == "cat" else "1.png")).unlink()
     extract_features(folder, tmp_path / "b.npz", size=16, n_components=3, basis=basis)
     assert np.allclose(written(tmp_path / "b.npz")["X"], found[[1, 2, 4, 5]], atol=1e-5)
-    with pytest.raises(InvalidInput, match="3 directions of 512 features; wanted are 2"):
+    with pytest.raises(InvalidInput, match="3 directions of 512 features; this run needs 2"):
         extract_features(folder, tmp_path / "b.npz", size=16, n_components=2, basis=basis)
     with pytest.raises(InvalidInput, match="at most 3 principal"):
         extract_features(folder, tmp_path / "b.npz", size=16, n_components=4)

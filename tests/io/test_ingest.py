@@ -88,7 +88,7 @@ def test_interrupted_while_deleted_rows_are_added(index, tmp_path, monkeypatch):
 def test_keys_across_files(index, tmp_path):
     first = save(tmp_path / "a.npz", np.eye(3), key=["a", "b", "c"])
     second = save(tmp_path / "b.npz", np.eye(3), key=["d", "b", "e"])
-    with pytest.raises(InvalidInput, match=r"b\.npz: row 1 has the key of .*a\.npz: row 1\."):
+    with pytest.raises(InvalidInput, match=r"b\.npz: row 1 has the same key as .*a\.npz: row 1\."):
         ingest(index, [(open_source(file), name_of(file)) for file in (first, second)])
     assert len(index) == 0
 

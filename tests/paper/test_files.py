@@ -75,7 +75,9 @@ def test_npz_missing_array_lists_the_others(tmp_path, options):
     path = write_npz(tmp_path / "mine.npz", a=X, b=X)
     with pytest.raises(UnknownName, match=r"has no column '(X|z)' \(`(features|labels)`\); its columns: a, b\."):
         load(path, **options)
-    with pytest.raises(InvalidInput, match=r"several columns of lists \(a, b\); say with `features` which one"):
+    with pytest.raises(
+        InvalidInput, match=r"several columns of lists \(a, b\); name the vector column with `features`"
+    ):
         load(path)
 
 
@@ -119,9 +121,9 @@ def test_npy_bad_options(tmp_path):
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(InvalidInput, match="leave `features` out"):
         load(tmp_path / "x.npy", features="x")
-    with pytest.raises(UnknownName, match=r"are further \.npy files, and 'y' is none"):
+    with pytest.raises(UnknownName, match=r"as paths of \.npy files; got 'y'"):
         load(tmp_path / "x.npy", labels="y")
-    with pytest.raises(UnknownName, match=r"are further \.npy files"):
+    with pytest.raises(UnknownName, match=r"as paths of \.npy files"):
         load(tmp_path / "x.npy", labels=tmp_path / "y.npy")
 
 

@@ -98,7 +98,7 @@ def test_bad_columns(tmp_path, columns, message):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({}, InvalidInput, "several columns of lists .*say with `features`"),
+        ({}, InvalidInput, "several columns of lists .*name the vector column with `features`"),
         ({"features": "emb"}, UnknownName, r"has no column 'emb' \(`features`\); its columns: id, a, b"),
         ({"features": "a", "labels": "z"}, UnknownName, "has no column 'z'"),
         ({"features": "text"}, InvalidInput, "'text' of .* must hold numbers, or lists of numbers"),

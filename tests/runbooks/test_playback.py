@@ -107,6 +107,6 @@ def test_refused():
         list(play(REPLACED._replace(X=X[:10]), []))
     with pytest.raises(InvalidInput, match="Queries have 3 features"):
         list(play(REPLACED._replace(queries=X[:, :3]), []))
-    with pytest.raises(InvalidInput, match="searches nothing"):
+    with pytest.raises(InvalidInput, match="has no `search` step"):
         list(play(REPLACED._replace(runbook=Runbook("x", 1, ())), []))
     assert len(CONTESTANTS) == 8

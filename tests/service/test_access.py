@@ -154,7 +154,7 @@ def test_pages_of_all_sites_only_with_a_token(running):
     ["", "photos.example", "ftp://photos.example", "https://photos.example/a", "http://[::1", "https://", 5],
 )
 def test_origins_that_are_none(origin):
-    with pytest.raises(InvalidInput, match="An origin must be such as"):
+    with pytest.raises(InvalidInput, match="An origin must look like"):
         Cors([origin])
 
 

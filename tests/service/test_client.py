@@ -45,7 +45,7 @@ def test_tokens_that_cannot_be_sent(token):
     "url", ["http://localhost:x", "http://localhost:99999", "http://[::1", "localhost:8000", "http://a b", None, 5]
 )
 def test_addresses_that_cannot_be_asked(url):
-    with pytest.raises(InvalidInput, match="`url` must be such as http"):
+    with pytest.raises(InvalidInput, match="`url` must look like http"):
         Client(url)
 
 

@@ -189,7 +189,7 @@ def upsert(
     fields, aside = tuple(metadata or ()), tuple(left_out or ())
     columns = Columns(vector, key, label, fields, aside, header=not headless, called=OPTIONS)
     if len(set(files)) < len(files):
-        raise InvalidInput("A file comes twice; name each file once.")
+        raise InvalidInput("A file is given twice; name each file once.")
     with open_index(path, ray=ray) as index:
         opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
         with rows_progress() as progress:
@@ -211,7 +211,7 @@ def _names(files: list[str], source: str | None) -> list[str | None]:
     for place, name in enumerate(names):
         if name in names[:place]:
             what = "The standard input" if name is None else files[place]
-            raise InvalidInput(f"{what} comes twice; name each file once.")
+            raise InvalidInput(f"{what} is given twice; name each file once.")
     if source is None:
         return names
     if len(files) > 1:

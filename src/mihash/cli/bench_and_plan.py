@@ -228,7 +228,7 @@ def plan(
     if sample is None:
         for name, given in (("--vector", vector), ("--label", label), ("--format", file_format)):
             if given is not None:
-                raise InvalidInput(f"{name} is about the file of --sample, and there is none.")
+                raise InvalidInput(f"{name} needs --sample.")
     else:
         _check_labels(learner, labels, label)
         X, y = _read_sample(sample, Columns(vector, label=label, called=OPTIONS), file_format)
@@ -285,7 +285,7 @@ def _check_labels(learner: str, labels: bool, label: str | None) -> None:
 
     if label is None and (labels or learner_class(learner).needs_labels):
         who = "--labels" if labels else learner
-        raise InvalidInput(f"{who} takes a sample with labels: name their column with --label.")
+        raise InvalidInput(f"{who} needs a sample with labels: name the label column with --label.")
 
 
 def _read_sample(

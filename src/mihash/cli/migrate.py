@@ -69,7 +69,7 @@ def migrate(
                 say(_fill(index, migration, source))
         found = index.migration
         if found is None:
-            raise InvalidInput(f"No migration of {path} is under way: give a file of new vectors.")
+            raise InvalidInput(f"{path} has no migration in progress: give a file of new vectors to begin one.")
         if compare:
             json_line(dict(found.evaluate()))
         if cut_over:

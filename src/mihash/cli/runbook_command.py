@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..runbooks.workload import Workload
 
 _QUERIES = 100
-_FOUND = ("who", "recall", "by codes", "rehashes", "encoded", "cost")
-_TOOK = ("who", "CPU", "memory", "search", "p95")
+_FOUND = ("system", "recall", "by codes", "rehashes", "encoded", "cost")
+_TOOK = ("system", "CPU", "memory", "search", "p95")
 
 
 class RunbookOptions(NamedTuple):
@@ -56,7 +56,7 @@ def play_runbook(
     if not options.as_json:
         done = [each for each in found if each.skipped is None]
         for names, row in ((_FOUND, _found), (_TOOK, _took)):
-            table({name: "left" if name == "who" else "right" for name in names}, [row(each) for each in done])
+            table({name: "left" if name == "system" else "right" for name in names}, [row(each) for each in done])
 
 
 def _workload(
@@ -77,7 +77,7 @@ def _workload(
         asked = X[steps.n_rows :][:_QUERIES]
         if not len(asked):
             raise InvalidInput(
-                f"The runbook inserts all {len(X):,} rows of {data}: give the queries by --queries."
+                f"The runbook inserts all {len(X):,} rows of {data}: give the queries with --queries."
             )
     return Workload(steps, X, asked)
 

@@ -126,14 +126,14 @@ def serve(
     from ..service import serve as run_server
 
     if (path is None) != demo:
-        raise InvalidInput("Give the PATH of an index or --demo, one of the two.")
+        raise InvalidInput("Give either the PATH of an index or --demo.")
     for name, value in (("--rate", rate), ("--data", data), ("--drift", drift)):
         if value is not None and not demo:
             raise InvalidInput(f"{name} is an option of the demo: give it with --demo, or leave it out.")
     if read_only and demo:
         raise InvalidInput("The demo writes to its index: leave --read-only out.")
     if workers is not None and not read_only:
-        raise InvalidInput("Only one process may write to an index: give --workers with --read-only.")
+        raise InvalidInput("--workers needs --read-only: only one process may write to an index.")
     if path is not None:
         check_index(path)
         if not read_only:

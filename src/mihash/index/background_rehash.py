@@ -132,7 +132,7 @@ def measured_price(table: Table) -> tuple[float, str]:
     """
     versions = [version for version in table.versions() if version.seconds]
     if not versions:
-        raise NotReady("No rehash was measured yet: give the price in queries.")
+        raise NotReady("No rehash has been measured yet: pass a price in queries.")
     rehash_s = float(versions[-1].seconds or 0.0)
     rows = next(iter(table.rows_after(-1))).features[:_PRICED]
     watch = Stopwatch()

@@ -1,4 +1,4 @@
-"""The learner and the code length of an index that none was given for: chosen when its first rows come."""
+"""Chooses the learner and the code length from the first rows, if `create` was not given them."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ _FEWEST, _MOST = 256, 512  # bits of a random rotation that was chosen here
 
 
 def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
-    """Return learner and code length of an index that was given nothing about learning.
+    """Return the default learner and code length of an index created without options about learning.
 
     Without labels and with more than 64 features, a random rotation with longer codes finds more, in less time,
     than codes that are learned and shorter (docs/choosing.md).
@@ -32,7 +32,7 @@ def default_learner(n_features: int, labelled: bool) -> tuple[str, int]:
 
 
 def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
-    """Return the code length of an index that was given a learner only, by what its first rows are.
+    """Return the default code length of a learner that was given without one, by the first rows.
 
     With labels, more than 64 bits gain little. Without, recall grows with the bits, as long as there are
     directions to distinguish. A random rotation has as many bits as there are features.
@@ -50,7 +50,7 @@ def default_bits(n_features: int, labelled: bool, learner: str = "") -> int:
 
 
 def with_choices(table: Table, options: Options, change: Change, labelled: bool) -> Options:
-    """Return the options of a table without rows, with what a change chooses for it, which is stored."""
+    """Choose learner and bits from the first rows, and store the choice; return the options with it."""
     if not len(change.vectors) or not table.setting("choose_bits") or table.database.read_only:
         return options
     learner, about = options.learner, (change.vectors.shape[1], labelled)
@@ -65,7 +65,7 @@ def with_choices(table: Table, options: Options, change: Change, labelled: bool)
 
 
 def settled(table: Table, options: Options, n_bits: Any, learner: Any, trigger: Any) -> Options:
-    """Return the options of an index without rows, with what is given now in place of a later choice; stored."""
+    """Store options given before the first rows, in place of what these would choose; return the options."""
     if (n_bits, learner, trigger) == (None, None, None) or not table.setting("choose_bits") or table.last >= 0:
         return options
     kept = {name: getattr(options, name) for name in ("drift", "metric", "normalize", "reservoir_size")}
@@ -77,9 +77,10 @@ def settled(table: Table, options: Options, n_bits: Any, learner: Any, trigger: 
 
 
 def settle_factors(table: Table, factors: bool | None, read_only: bool) -> None:
-    """Check that an index has the two bytes with each code, or has not, as given; one without rows takes it over.
+    """Check that ``factors`` is what the index was created with; an index without rows stores it.
 
-    By default an index has them unless its rows have labels: then what it has is compared.
+    By default an index stores the two bytes unless its rows have labels; ``factors`` is then compared with what it
+    stores.
     """
     if factors is None:
         return

@@ -106,9 +106,10 @@ class DurableLoop:
 
     @contextmanager
     def beside(self, labels: NDArray[Any] | None, possible: bool) -> Iterator[BulkLearning]:
-        """Give what learns from the rows of a change while they are stored, if they are many and it is possible.
+        """Yield a `BulkLearning`: for many rows it learns in a second thread while they are stored.
 
-        A learner that draws from the stored rows learns after that. If storing fails, the loop is forgotten.
+        A learner that draws from the stored rows learns after the change is stored. If storing fails, the loop is
+        dropped.
         """
         loop = self.loop
         draws = isinstance(loop.learner, MomentHash) and loop.learner.past is not None
@@ -288,7 +289,7 @@ class DurableLoop:
             try:
                 found = saved.load(state)
                 if found.pop("through", through) != through:
-                    raise CorruptStore("It was taken at another row.")
+                    raise CorruptStore("it was taken at another row")
                 loop.restore(found)
             except MIHashError as error:
                 warnings.warn(f"The checkpoint at row {through} is skipped: {error}", RuntimeWarning, stacklevel=4)
@@ -325,7 +326,7 @@ class DurableLoop:
             self._ask_again(loop, check)
 
     def _ask_again(self, loop: Loop, check: Check) -> None:
-        """Repeat what a caller asked for, and not the stream: a rehash, or another price of one."""
+        """Repeat what a caller requested during the replayed rows: a rehash, or another price."""
         if check.kind == "price" and check.current is not None:
             loop.set_price(check.current, check.reason, self._note)
         else:

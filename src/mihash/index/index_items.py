@@ -56,10 +56,10 @@ class IndexItems(IndexState):
         metadata
             A dictionary for each row, to filter by and to get back.
         source
-            A name and a position up to which it was read, committed with the rows; see `position`. With a
-            `Reading` more is remembered, as `mihash.io.ingest` does of files.
+            The name of a source and the position up to which it was read, committed with the rows; see `position`.
+            A `Reading` stores details, too, as `mihash.io.ingest` does for files.
         at_once
-            From how many rows to learn before it returns; call `catch_up` for the others. By default from all.
+            How many rows to learn from before the call returns; `catch_up` learns from the others. All by default.
         """
         at_once = _few(at_once)
         X, y = validation.as_rows("X", X, y)
@@ -76,8 +76,9 @@ class IndexItems(IndexState):
     ) -> list[Key]:
         """Store vectors under keys, replace items that have these keys, learn, and return the keys.
 
-        A replaced item counts as new: it is the youngest, and is learned from once more. Without ``metadata`` a
-        stored key keeps its own. A key that is given twice raises `DuplicateKey`, and nothing is stored.
+        A replaced item counts as new: it becomes the youngest, and the index learns from it again. Without
+        ``metadata`` a stored key keeps its own. A key that is given twice raises `DuplicateKey`, and nothing is
+        stored.
 
         Parameters
         ----------
@@ -144,7 +145,7 @@ class IndexItems(IndexState):
         return n
 
     def set_window(self, keep: Keep | None) -> int:
-        """Keep only the newest items from now on; older ones expire with each change. Return how many did now.
+        """Keep only the newest items from now on; older ones expire with each change. Return how many expired.
 
         Parameters
         ----------
@@ -167,7 +168,7 @@ class IndexItems(IndexState):
         with self._writing:
             self._ready()
             if self._table.setting("table") == "ray":
-                raise NotReady("An index on Ray keeps all its items: it has no window yet.")
+                raise NotReady("An index on Ray has no window: it keeps all its items.")
             n_before = len(self._table)
             with self._table.database.lock, self._table.loaded_again():
                 self._table.store_settings(keep=None if window is None else window.text)
@@ -186,7 +187,7 @@ class IndexItems(IndexState):
     def get(self, keys: ArrayLike) -> Item | list[Item]: ...
 
     def get(self, keys: ArrayLike | Key) -> Item | list[Item]:
-        """Return a stored item: key, vector, label and metadata; of several keys a list of items, in their order.
+        """Return a stored item: key, vector, label and metadata; for several keys, a list of items in their order.
 
         An unknown key raises `UnknownName`.
         """
@@ -228,17 +229,17 @@ class IndexItems(IndexState):
         return found
 
     def page(self, where: Mapping[str, Any] | None = None, after: str | None = None, limit: int = _PAGE) -> Page:
-        """Return keys as `keys` does, with the place where the next page begins.
+        """Return a page of keys, oldest first, and the cursor of the next page.
 
-        The place stays, whatever becomes of the items before it, also for other processes. It is lost with a
-        migration: then `NotReady` is raised.
+        The cursor stays valid if items are replaced or deleted, also in other processes. After the cut-over of a
+        migration it raises `NotReady`.
 
         Parameters
         ----------
         where
             Only items whose metadata matches this filter.
         after
-            `next` of the page before.
+            The `next` value of the page before.
         limit
             Return at most this many keys.
 
@@ -278,7 +279,7 @@ class IndexItems(IndexState):
         return all_found([wanted], table.lookup([wanted], False)[0])[0] if ended is None else ended
 
     def __iter__(self) -> Iterator[Key]:
-        """Yield the keys of stored items in the order of their age; items that come meanwhile are yielded too."""
+        """Yield the keys of stored items, oldest first, including items that are added meanwhile."""
         last = -1
         while True:
             ids, keys = self._table.listed(None, last, _PAGE)
@@ -312,7 +313,7 @@ class IndexItems(IndexState):
         return self._table.metadata(keys, most)
 
     def position(self, source: str) -> int | None:
-        """Return up to where a source was read, as the last `add` that named it said; None for an unknown one."""
+        """Return the position stored by the last `add` with this `source`; None if there was none."""
         if not isinstance(source, str):
             raise InvalidInput(f"The name of a source must be a string; got {source!r:.80}.")
         with self._table.database.read() as connection:

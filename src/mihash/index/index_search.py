@@ -88,7 +88,7 @@ class IndexSearch(IndexState):
         return hits
 
     def unknown_fields(self, where: Mapping[str, Any]) -> list[str]:
-        """Return which fields of a filter no item has: misspelt names, most often."""
+        """Return the fields of a filter that no item has; they are often misspelt."""
         return self._table.unknown_fields(compile_filter(where))
 
     def codes_in_memory(self, margins: bool | None = None) -> tuple[int, int] | None:
@@ -129,7 +129,7 @@ def _hits_of(table: Table, X: ArrayLike | None, key: Key | None, options: Mappin
     if X is not None and key is None:
         return table.search(X, **options)
     if X is not None or key is None:
-        raise InvalidInput("Search with `X` or with `key`: one of them, not both.")
+        raise InvalidInput("Give either `X` or `key`: they name the query.")
     if not isinstance(key, str) and np.ndim(key):
         raise InvalidInput(
             f"`key` must be one key; got {key!r:.80}. To search for several items, call `search` once for each."

@@ -72,9 +72,9 @@ class IndexVersions(IndexState):
         return self._table.versions()
 
     def hindsight(self, price: float | None = None) -> Hindsight | None:
-        """Compare the rehashes so far with the best times for them, now that the stream is known.
+        """Compare the rehashes so far with the best schedule in hindsight.
 
-        None if no check has measured anything yet.
+        Returns None if no check has measured anything yet.
 
         Parameters
         ----------
@@ -103,9 +103,9 @@ class IndexVersions(IndexState):
         return in_hindsight(checks, validation.number("price", price, minimum=0))
 
     def distances(self, version: int | None = None) -> Distances:
-        """Return the distances to neighbours and to others on the reservoir of now, under a version's mapping.
+        """Return the distances to neighbours and to others on the current sample, under a version's mapping.
 
-        Without ``version``, under the current mapping. It needs the learner, so a reader cannot do it.
+        Without ``version``, the current mapping is used. A read-only process has no learner and raises an error.
         """
         number = None if version is None else validation.integer("version", version, minimum=0, maximum=2**62)
         with self._writing:
@@ -117,13 +117,13 @@ class IndexVersions(IndexState):
     def catch_up(self, n: int | None = None) -> int:
         """Learn from rows that are stored and not learned from yet, the oldest first; return how many are left.
 
-        These are the rows that `add` left for later, and after a crash those since the last checkpoint. An index
-        that is closed before learns from them at the next change after it is opened.
+        These are the rows that `add` left for later, and after a crash those since the last checkpoint. If the
+        index is closed first, it learns from them at the next change after `open`.
 
         Parameters
         ----------
         n
-            From how many; by default from all.
+            How many rows to learn from; all by default.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class IndexVersions(IndexState):
             return self._durable.behind
 
     def rehash(self) -> None:
-        """Accept the current mapping now, whatever the trigger would say; its codes are made in the background.
+        """Accept the current mapping without asking the trigger, and compute its codes in the background.
 
         This ends a pause.
         """
@@ -275,7 +275,7 @@ class IndexVersions(IndexState):
         """Wait until no version is being built and recall is measured; return False if the timeout came first.
 
         A large index that is open for writing measures once how many candidates a search has to read
-        (docs/search.md). Without this call it does so during the first searches.
+        (docs/search.md). Without this call, the first searches start that measurement.
 
         Parameters
         ----------

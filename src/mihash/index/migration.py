@@ -94,7 +94,7 @@ class GenerationComparison(Record):
 
 
 class Migration:
-    """New vectors beside the old ones; `OnlineIndex.migrate` begins one, `OnlineIndex.migration` finds it.
+    """New vectors beside the old ones; `OnlineIndex.migrate` begins it, `OnlineIndex.migration` returns it.
 
     Examples
     --------
@@ -226,13 +226,13 @@ class Migration:
     def cut_over(self, force: bool = False) -> None:
         """Answer with the new vectors from now on.
 
-        What changed in the old vectors meanwhile is taken over first: deletions and metadata. Queries that are
-        running are answered by the old vectors; every later one is answered by the new ones.
+        Deletions and changes of metadata since the migration began are applied to the new vectors first. Queries
+        that are running are answered by the old vectors, and later ones by the new vectors.
 
         Parameters
         ----------
         force
-            Whether to go on although items have no new vector. They are not found any more, unless `roll_back`.
+            Cut over even if items lack a new vector. Searches no longer find those, until `roll_back`.
         """
         index, new = self._index, self._new
         with index._writing:
@@ -256,7 +256,7 @@ class Migration:
             self._beside = index._beside = None
 
     def cancel(self) -> None:
-        """Remove the new vectors; the old ones answer on."""
+        """Remove the new vectors; the old ones continue to answer."""
         new = self._new
         folder = new.folder
         new.close()
@@ -271,9 +271,9 @@ class Migration:
     def roll_back(self) -> None:
         """Answer with the old vectors again, as they were at the cut-over.
 
-        The new ones stay on the disk: `OnlineIndex.migration` finds the migration where it was, to be filled
-        further, cut over again or cancelled. Items that were added after the cut-over have no old vectors; they
-        are not found until the next cut-over, at which they would be removed, so add them again before it.
+        The new vectors stay on the disk: `OnlineIndex.migration` returns the migration, which can be filled
+        further, cut over again or cancelled. Items that were added after the cut-over have no
+        old vectors: searches do not find them, and the next cut-over removes them. Add them again before it.
         """
         self._check_cut_over()
         index = self._index
@@ -287,7 +287,7 @@ class Migration:
             index._become(type(index).open(generation_folder(root, former)))
 
     def finish(self) -> None:
-        """Remove the old vectors from the disk; the cut-over cannot be undone any more."""
+        """Remove the old vectors from the disk; after that the cut-over cannot be undone."""
         self._check_cut_over()
         index = self._index
         with index._writing:
@@ -357,7 +357,7 @@ class Migration:
 
 @contextmanager
 def root_database(index: OnlineIndex) -> Iterator[Database]:
-    """Give the database of the outer folder, opened for as long as it is needed if it is not open."""
+    """Yield the database of the outer folder; if it is not open, open it for this block."""
     root = root_of(index.folder)
     for table in (index._table, index._retired):
         if table is not None and table.database.folder == root:

@@ -161,9 +161,9 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
     def open(
         cls, path: str | os.PathLike[str], read_only: bool = False, *, cluster: Cluster | None = None
     ) -> Self:
-        """Open an index; with ``read_only=True`` next to a process that writes, whose changes are followed.
+        """Open an index; with ``read_only=True``, follow the changes of the process that writes to it.
 
-        Of ``cluster``, an index on Ray takes the address, the timeout and whether answers may be partial.
+        For an index on Ray, ``cluster`` gives the address, the timeout and whether answers may be partial.
         """
         return cls(open_table(validation.path("path", path), read_only, cluster))
 
@@ -180,10 +180,12 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         factors, keep = options.pop("factors", None), options.pop("keep", None)
         try:
             if keep is not None and Window.of(keep) != index._table.window:
-                raise InvalidInput("This index has another window. Open it without `keep`; call `set_window`.")
+                raise InvalidInput(
+                    "This index has another window: open it without `keep`, then call `set_window`."
+                )
             settle_factors(index._table, factors, read_only)
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():
-                raise InvalidInput("This index has another mapping. Open it without `learner`, then call `offer`.")
+                raise InvalidInput("This index has another mapping: open it without `learner`, then call `offer`.")
             if not read_only and not isinstance(mapping, HashMapping):
                 asked = (options.get(name) for name in ("n_bits", "learner", "trigger"))
                 if (chosen := settled(index._opened, index._options, *asked)) != index._options:
@@ -196,12 +198,12 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
 
     @property
     def folder(self) -> Path:
-        """The folder that it is in."""
+        """The folder of the index."""
         return self._table.database.folder
 
     @property
     def options(self) -> Options:
-        """What it was created with, and what its first rows decided."""
+        """The options: those given to `create`, and those chosen from the first rows."""
         if self.read_only and self._table.edition is not None:
             return Options.from_text(self._table.setting("options"))
         return self._options
@@ -254,7 +256,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         return self._table.verify() | {"checkpoints": self._durable.verify()}
 
     def compact(self) -> None:
-        """Remove the vectors of deleted items from the disk, and put small pieces together."""
+        """Remove the vectors of deleted items from the disk, and merge small segments."""
         with self._writing, self._builder.building:
             self._purge(vacuum=True)
             reclaim(self)
@@ -265,7 +267,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         self._table.backup(validation.path("path", path))
 
     def close(self) -> None:
-        """Keep what was learned, stop a build that runs (it is resumed by `open`) and free the folder."""
+        """Store what was learned, stop a running build (`open` resumes it), and release the folder."""
         with self._writing:
             if self._closed:
                 return
@@ -336,7 +338,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
 
     @property
     def migration(self) -> Migration | None:
-        """The migration that is under way, or has cut over and is not finished; None without one."""
+        """The migration in progress, also after its cut-over until `finish`; None if there is none."""
         with self._writing:
             if self.read_only:
                 raise ReadOnly("A read-only process cannot read a migration: use the process that writes.")

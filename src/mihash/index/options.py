@@ -53,7 +53,7 @@ def names_former(call: Callable[Given, Result]) -> Callable[Given, Result]:
     def checked(*args: Given.args, **options: Given.kwargs) -> Result:
         for name in options:
             if name in _FORMER:
-                raise InvalidInput(f"`{name}` is not an argument any more: write {_FORMER[name]}.")
+                raise InvalidInput(f"`{name}` is no longer an argument: pass {_FORMER[name]}.")
         return call(*args, **options)
 
     return checked

@@ -41,7 +41,7 @@ def number_of(table: Table, after: object) -> int:
     """Return the sequence number that a place comes after."""
     parts = _PLACE.fullmatch(after) if isinstance(after, str) else None
     if parts is None:
-        raise InvalidInput(f"`after` must be `next` of a page; got {after!r:.80}.")
+        raise InvalidInput(f"`after` must be the `next` value of an earlier page; got {after!r:.80}.")
     if int(parts[1]) != generation_of(table.database.folder):
         raise NotReady("A migration has replaced the vectors since this page was read: list from the start.")
     return int(parts[2])

@@ -18,7 +18,7 @@ class Stats(Record):
     items, deleted
         Stored items, and deleted rows that are still on the disk until `compact`.
     n_features, n_bits, learner, metric, dtype, labels, theta, interval
-        What the index was created with, and what its first rows decided. ``theta`` is None if the trigger has a
+        The options of the index, and those chosen from its first rows. ``theta`` is None if the trigger has a
         price, or a theta relative to the quality of the table.
     version
         The version that answers queries; None before the first row.
@@ -33,7 +33,8 @@ class Stats(Record):
     bytes_on_disk, sqlite
         The size of the folder, and the version of the SQLite library.
     warning
-        A sentence if the codes hardly distinguish items, or if searches find less than they should; else None.
+        A sentence if most items have the same few codes, or if the recall of searches is below its target; else
+        None.
     codes_sampled, codes_distinct, bit_entropy
         Rows sampled, and distinct codes among them; the mean entropy of a bit, at most 1. None before the first
         row.
@@ -80,7 +81,8 @@ def degenerate_codes(codes_sampled: int, codes_distinct: int, bit_entropy: float
         return None
     return (
         f"The codes are degenerate: {codes_sampled} rows share {codes_distinct} code(s), and the mean entropy of "
-        f"a bit is {bit_entropy:.2f} of 1. Look for outliers or constant features, then call rehash()."
+        f"a bit is {bit_entropy:.2f} of 1. Check the features for outliers and constant values, then "
+        "request a rehash."
     )
 
 
@@ -96,6 +98,6 @@ def low_recall(recall: float | None, target: float) -> str | None:
         return None
     return (
         f"Searches find {100 * recall:.0f} % of the true nearest on a sample, less than the {100 * target:.0f} % "
-        "that they aim at: near items have the same codes. Look up more vectors (`rescore=` or `recall=` of a "
-        "search), or make an index with longer codes."
+        "that they aim at: near items have the same codes. Set a larger `rescore` or `recall` in searches, "
+        "or create an index with longer codes."
     )

@@ -1,4 +1,4 @@
-"""Warnings of filters that match nothing and name a field that no item has: misspelt names, most often."""
+"""Warnings for filters that match nothing and name a field that no item has, which is often misspelt."""
 
 import threading
 import warnings
@@ -14,7 +14,7 @@ _local = threading.local()
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Let calls of this thread not warn of unknown fields; the service has them in its responses."""
+    """Suppress `UnknownField` in this thread; the service returns these fields instead."""
     _local.silent = True
     try:
         yield

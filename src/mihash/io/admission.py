@@ -1,4 +1,4 @@
-"""Whether rows of sources may be added to an index: their labels, their shape and their keys, over all sources."""
+"""Checks whether rows of sources may be added to an index: labels, shape and keys, over all sources."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ _REMEDY = 'Name another column with `key`, or number the rows with `key="none"`.
 
 
 def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
-    """Raise where sources, one after the other, have labels that the index does not take, or lack them."""
+    """Raise if a source has labels that the index does not take, or lacks labels that the learner needs."""
     stats = index.stats()
     begun, labelled = stats["n_features"] is not None, stats["labels"]
     for source in sources:
@@ -31,8 +31,8 @@ def check_labels(index: OnlineIndex, sources: Sequence[Source]) -> None:
             )
         if not begun and not source.has_labels and learner_class(stats["learner"]).needs_labels:
             raise InvalidInput(
-                f"The learner {stats['learner']} learns from class labels, and {source.name} comes without: "
-                "name their column with `label`."
+                f"The learner {stats['learner']} needs labels, and {source.name} has none. Name the label column "
+                "with `label`."
             )
         begun, labelled = True, labelled or source.has_labels
 
@@ -61,7 +61,7 @@ class Shape(NamedTuple):
 
 
 class NewKeys:
-    """The keys that are on their way into an index; kept are 8 bytes of each.
+    """The keys that are about to be added to an index; 8 bytes of each are kept.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class NewKeys:
         if len(again):
             second = int(again.min())
             first = int(np.flatnonzero(marks == marks[second])[0])
-            raise InvalidInput(f"{self._place(second)} has the key of {self._place(first)}. {_REMEDY}")
+            raise InvalidInput(f"{self._place(second)} has the same key as {self._place(first)}. {_REMEDY}")
 
     def _place(self, number: int) -> str:
         ends = np.cumsum([len(part) for part in self._marks])

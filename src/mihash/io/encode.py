@@ -30,7 +30,7 @@ Progress = Callable[[str], None]
 
 
 class Encoded(NamedTuple):
-    """What was done: how many files were encoded, how many were there already, and how many rows that are."""
+    """Result: files encoded, files skipped because they were done, rows encoded."""
 
     files: int
     skipped: int
@@ -147,7 +147,7 @@ def encode_folder(
     nodes: Sequence[str] | None = None,
     progress: Progress = lambda _: None,
 ) -> Encoded:
-    """Encode every Parquet file of a folder and of those in it; what was encoded before is left as it is.
+    """Encode every Parquet file in a folder and its sub-folders; skip files that are done.
 
     Parameters
     ----------

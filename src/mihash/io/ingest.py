@@ -25,8 +25,8 @@ from .readers import Rows, Source
 from .source_checksums import Contents, Remembered
 
 _OLD = (
-    "was added by an earlier mihash, which remembered its vectors only: whether its labels and metadata have "
-    "changed since is not known. They are remembered from now on, as they are in the file."
+    "was added by an earlier mihash, which stored checksums of its vectors only. Changes of its labels and "
+    "metadata since then cannot be detected. Their checksums are stored now, too."
 )
 
 _ADD, _SKIP = "add", "skip"
@@ -36,22 +36,22 @@ Value = TypeVar("Value")
 
 
 class Added(NamedTuple):
-    """What became of a source.
+    """Result of adding one file or stream.
 
     Attributes
     ----------
     source
-        What it is called.
+        The name of the file or stream.
     before
-        How many of its rows were in already.
+        Number of its rows that were stored before.
     added
-        How many were added.
+        Number of rows added.
     deleted
-        How many had been in and were deleted since.
+        Number of rows that were added before and have been deleted since.
     restored
-        How many of those were added again.
+        Number of these that were added again.
     note
-        What is not known about it; empty where everything is.
+        What could not be checked; empty if everything was.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Added(NamedTuple):
 
 
 def name_of(path: str | os.PathLike[str]) -> str:
-    """Return the name under which an index remembers how far a file was read."""
+    """Return the name under which an index stores the position in a file."""
     return f"file:{Path(path).resolve()}"
 
 
@@ -83,17 +83,17 @@ def ingest(
     index
         The index.
     sources
-        Each with the name under which its position is kept (see `name_of`), None to keep none.
+        Sources, each with the name under which its position is stored (see `name_of`); None stores no position.
     check
-        Whether files are read through first. Without it, and for streams, the chunks before a bad row are in.
+        Check all files first. If False, and for streams, chunks before a bad row stay stored.
     again
-        Whether to begin at the first row whatever is in already.
+        Begin at the first row, even if rows were added before.
     deleted
-        What becomes of rows that were in and were deleted since: ``"add"`` adds them again, ``"skip"`` goes on
-        without them; None raises if there are any.
+        How to treat rows that were added before and then deleted: ``"add"`` adds them again, ``"skip"`` leaves
+        them out; None raises an error if there are any.
     progress
-        Is called with what is done ("checking" or "adding"), with which source, the rows so far and, where it is
-        known, of how many.
+        Called with the stage ("checking" or "adding"), the name of the source, the number of rows so far, and the
+        total number of rows or None.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def ingest(
 
 
 class Upserted(NamedTuple):
-    """What became of a source: its name, and how many of its rows replaced an item, and how many are new ones."""
+    """Result of upserting one file: its name, the number of items replaced, and the number of new items."""
 
     source: str
     replaced: int
@@ -135,7 +135,7 @@ def upsert(
 ) -> list[Upserted]:
     """Store the rows of sources under their keys; items with these keys are replaced.
 
-    Nothing is remembered of the sources: a second call stores every row, and learns from it, once more.
+    The index stores no position of the sources: a second call stores every row again, and learns from it again.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def upsert(
 
 
 def _check_all(index: OnlineIndex, parts: "Sequence[_Ingest]", seen: NewKeys, tell: Progress) -> None:
-    """Read all sources through that can be read again, and raise if a row could not be stored."""
+    """Read every source that can be read again to its end, and raise if a row could not be stored."""
     shape = Shape.of(index)
     for part in parts:
         if part.source.repeatable:
@@ -180,7 +180,7 @@ class _Ingest:
         self._n_gone, self._first_gone = 0, ""
         self._total = source.n_rows
         if self._total is not None and self._total < self._begin:
-            raise self._replaced(f"it has {self._total:,} rows")
+            raise self._shorter(self._total)
 
     def check(self, shape: Shape, seen: NewKeys, tell: Progress) -> Shape:
         """Read the source through and raise if a row could not be added; return the shape of its rows."""
@@ -199,7 +199,7 @@ class _Ingest:
         return shape
 
     def check_begin(self, tell: Progress) -> None:
-        """Raise if the rows that are in already are not the first rows of the source any more."""
+        """Raise if the rows added before are no longer the first rows of the source."""
         before, found = self._known.contents, Contents()
         for rows in self.source.rows(0, self._begin) if self._begin else ():
             found = found.after(rows)
@@ -207,10 +207,12 @@ class _Ingest:
                 self._count_missing(rows)
             tell("checking", self.source.name, found.n_rows, _estimate(self._total, rows))
         if found.n_rows < self._begin:
-            raise self._replaced(f"it has {found.n_rows:,} rows")
+            raise self._shorter(found.n_rows)
         others = before.differences(found)
         if "vectors" in others:
-            raise self._replaced("its first rows differ")
+            raise self._replaced(
+                f"its first {self._begin:,} rows are not the {self._begin:,} rows that were added"
+            )
         if others and self._known.whole:
             raise self._changed(others)
         if self._n_gone and self._policy not in ((_ADD, _SKIP) if self.source.repeatable else (_SKIP,)):
@@ -218,7 +220,7 @@ class _Ingest:
         self._known = self._known._replace(contents=found, deletions=None if self._n_gone else self._deletions)
 
     def run(self, tell: Progress) -> Added:
-        """Add the rows that are not in yet; each chunk is committed with what is remembered after it."""
+        """Add the rows that are not stored yet; commit each chunk with the position and checksums after it."""
         if not self.source.repeatable:
             self.check_begin(tell)
         note = "" if self._known.whole else f"{self.source.name} {_OLD}"
@@ -250,7 +252,7 @@ class _Ingest:
                 yield rows, places
 
     def _missing(self, rows: Rows) -> NDArray[np.bool_]:
-        """Tell of rows that were added whether they are not stored now."""
+        """Tell which rows that were added are not stored now."""
         if rows.keys is not None:
             return ~self._index.contains(self._checked_keys(rows, rows.keys))
         numbers = self._known.numbers.of(rows.first, len(rows.X))
@@ -265,7 +267,7 @@ class _Ingest:
         self._n_gone += len(places)
 
     def _add(self, rows: Rows, places: Sequence[int]) -> None:
-        """Store rows of a chunk, with what is remembered of the source then."""
+        """Store rows of a chunk, with the position in the source and its checksums."""
         chosen = rows if len(places) == len(rows.X) else _some(rows, places)
         source = None
         if self._name is not None:
@@ -282,11 +284,11 @@ class _Ingest:
         try:
             yield
         except InvalidInput as error:
-            before = f" The {rows.first:,} rows before them are in." if rows.first else ""
+            before = f" The {rows.first:,} rows before them are stored." if rows.first else ""
             raise type(error)(f"{self._span(rows)}: {error}{before}") from error
 
     def _noted(self, rows: Rows, places: Sequence[int], keys: Sequence[Key]) -> str:
-        """Return what is remembered once some rows of a chunk are stored under their keys."""
+        """Return the details to store with rows of a chunk, given their keys."""
         if rows.keys is None and len(places):
             numbers = self._known.numbers.of(rows.first, len(rows.X))
             numbers[list(places)] = keys
@@ -295,24 +297,25 @@ class _Ingest:
 
     def _replaced(self, how: str) -> InvalidInput:
         return InvalidInput(
-            f"{self.source.name} is not the file of which {self._begin:,} rows were added: {how}. "
-            "To replace rows by their keys, use `upsert`; or put it under another name, or add it from its first "
-            "row with `again=True`."
+            f"{self.source.name} has changed: {how}. To replace rows by their keys, use `upsert`. To add the file "
+            "as a new one, give it another name, or add it from its first row with `again=True`."
         )
+
+    def _shorter(self, n_rows: int) -> InvalidInput:
+        return self._replaced(f"it has {n_rows:,} rows, and {self._begin:,} rows of it were added")
 
     def _changed(self, others: Sequence[str]) -> InvalidInput:
         return InvalidInput(
-            f"{self.source.name}: the {self._begin:,} rows that are in were added with other "
-            f"{' and '.join(others)}. Name the same columns as before; or, to store the rows as they are now, use "
-            "`upsert`, which takes a file with keys."
+            f"{self.source.name}: the {self._begin:,} rows already added had other {' and '.join(others)}. Name "
+            "the same columns as before. If the rows have keys, `upsert` stores them as they are now."
         )
 
     def _lacking(self) -> InvalidInput:
-        again = '`deleted="add"` to add them again or with ' if self.source.repeatable else ""
+        again = '`deleted="add"` to add them again, or ' if self.source.repeatable else ""
         why = "" if self._known.whole else " (or had other keys when an earlier mihash added them)"
         return InvalidInput(
             f"{self.source.name}: {self._n_gone:,} of the {self._begin:,} rows that were added were deleted "
-            f'since{why}, first {self._first_gone}. Say with {again}`deleted="skip"` to go on without them.'
+            f'since{why}, first {self._first_gone}. Pass {again}`deleted="skip"` to leave them out.'
         )
 
     def _check_width(self, width: int | None, rows: Rows) -> int:
@@ -320,7 +323,7 @@ class _Ingest:
         if width is not None and found != width:
             raise InvalidInput(
                 f"{self.source.name}: row {rows.first} has a vector of {found} numbers, and the index has "
-                f"vectors of {width}. Say with `vector` which columns are the vector, or give a file that fits."
+                f"vectors of {width}. Name the vector columns with `vector`, or use a file of that width."
             )
         return found
 
@@ -392,7 +395,7 @@ class _Upsert(_Ingest):
 
     def _check_keyed(self, rows: Rows) -> None:
         if rows.keys is None:
-            raise InvalidInput(f"{self.source.name} has no keys: say with `key` which column they are.")
+            raise InvalidInput(f"{self.source.name} has no keys: name the key column with `key`.")
 
 
 def _remembered(index: OnlineIndex, name: str) -> Remembered:
@@ -412,11 +415,11 @@ def _some(rows: Rows, places: Sequence[int]) -> Rows:
 
 
 def _silent(*_: Any) -> None:
-    """Tell nobody."""
+    """Do nothing: the default of `progress`."""
 
 
 def _estimate(total: int | None, rows: Rows) -> int | None:
-    """Return how many rows there are, where need be by how much of the file the rows so far took."""
+    """Return the total number of rows; if it is unknown, estimate it from the share of the file read so far."""
     if total is not None or not rows.share:
         return total
     return round((rows.first + len(rows.X)) / rows.share)

@@ -1,7 +1,7 @@
-"""What is remembered of the rows of a source that are in an index: checksums of all that they store.
+"""The checksums that an index stores of the rows added from a source.
 
-The checksums do not depend on how the rows were cut into chunks. Rows that came without keys are known by the
-sequential numbers that the index gave them, so that one that was deleted since is missed.
+The checksums do not depend on how the rows were cut into chunks. Rows without keys are identified by the
+sequential numbers that the index gave them, so that deleted rows are detected.
 """
 
 import json
@@ -20,7 +20,7 @@ _UNKNOWN = -1
 
 
 class Contents(NamedTuple):
-    """How many rows there are, and a CRC-32 of each thing that they store.
+    """The number of rows, and a CRC-32 each of their vectors, keys, labels and metadata.
 
     Examples
     --------
@@ -38,16 +38,16 @@ class Contents(NamedTuple):
 
     @classmethod
     def at(cls, position: int | None) -> "Contents":
-        """Return what a position alone tells: how many rows, and their vectors."""
+        """Return the row count and the vector checksum that are packed in a position."""
         return cls() if position is None else cls(position >> _ROWS_BIT, position & (1 << _ROWS_BIT) - 1)
 
     @property
     def position(self) -> int:
-        """The number of rows and the checksum of their vectors, as one number."""
+        """The row count and the vector checksum, packed into one number."""
         return self.n_rows << _ROWS_BIT | self.vectors
 
     def after(self, rows: Rows) -> "Contents":
-        """Return what there is with further rows."""
+        """Return the checksums after more rows."""
         n = len(rows.X)
         labels = None if rows.y is None else class_numbers(rows.y).tolist()  # as earlier versions stored names
         metadata = None if rows.metadata is None else [row or None for row in rows.metadata]
@@ -60,7 +60,7 @@ class Contents(NamedTuple):
         )
 
     def differences(self, other: "Contents") -> list[str]:
-        """Return what the same number of rows have otherwise."""
+        """Return what differs between two sources of the same number of rows."""
         return [name for name in self._fields[1:] if getattr(self, name) != getattr(other, name)]
 
 
@@ -126,19 +126,19 @@ def _merged(runs: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 class Remembered(NamedTuple):
-    """What an index remembers of a source.
+    """What an index stores about a source.
 
     Attributes
     ----------
     contents
-        What the rows store that are in.
+        Checksums of the rows that were added.
     numbers
-        Their sequential numbers, where they came without keys.
+        Their sequential numbers, if they have no keys.
     deletions
         How many deletions the index had seen when all the rows were there; None if some were missing, or where
         that was not checked. As long as there are no more deletions, none of the rows was deleted.
     whole
-        Whether all that they store is remembered; earlier versions remembered their vectors only.
+        Whether there are checksums of keys, labels and metadata; earlier versions stored those of vectors only.
     """
 
     contents: Contents = Contents()

@@ -106,14 +106,14 @@ class Loop:
         reservoir.measures = learner.uses_threshold or any(asks_for_threshold(rule) for rule in triggers)
         self.quality = SampleQuality(n_mappings=len(self.branches) + 2)
         self.arrivals = Arrivals(n_mappings=len(self.branches) + 1)
-        self.observing_s = 0.0  # CPU seconds that looking at rows before they are learned took
+        self.observing_s = 0.0  # CPU seconds spent on prequential measurements
         self._mapping: HashMapping | None = None  # at the last block edge, if it is known
         self.normalization: Normalization | None = None
         self.queue = RowQueue()
         self.failure: str | None = None
         self._intervals = sorted({trigger.interval for trigger in triggers if trigger is not None})
         self._observed = 0  # windows up to this example were looked at
-        self._alarm: Decision | None = None  # not told yet
+        self._alarm: Decision | None = None  # not reported yet
         self._checked = 0  # checks up to this example are made
         self._offset = 0  # examples that are not in the reservoir's count: before a restart, or dropped
         self._log = DecisionLog()
@@ -162,7 +162,7 @@ class Loop:
 
     @property
     def labels(self) -> Labels:
-        """Labels of earlier rows, which say what kind all are; None if there are none."""
+        """Labels of earlier rows, None if there are none; they fix the label kind of the stream."""
         return self.reservoir.y if len(self.reservoir) or self.queue.first is None else self.queue.first.labels
 
     def feed(self, vectors: Vectors, labels: Labels, notify: Notify = _ignore) -> None:
@@ -243,7 +243,7 @@ class Loop:
         self._checked = at
 
     def _watch(self, at: int, notify: Notify) -> None:
-        """Let prices and the drift watch look at a window before it is learned; follow the stream at an alarm."""
+        """Measure a window for prices and the drift watch before learning from it; at an alarm, adapt to it."""
         if self.drift is None and not self._prices:
             return
         begin, rows, find = time.thread_time(), self.queue.head(self._window), self._at_edge
@@ -313,7 +313,7 @@ class Loop:
     def offer(self, mapping: HashMapping, force: bool = False, notify: Notify = _ignore) -> Check:
         """Take a mapping that was learned elsewhere as the current one; the trigger decides if it is accepted."""
         if self.accepted is None:
-            raise NotReady("There is nothing to compare on: add vectors first.")
+            raise NotReady("The sample is empty, so mappings cannot be compared: add vectors first.")
         self.learner.give(mapping)
         self._mapping = None
         if force:
@@ -404,7 +404,7 @@ class Loop:
         self.queue, self._offset = stopped.queue, stopped.seen
 
     def state(self) -> State:
-        """Return everything that `restore` needs, but for rows that were left for later."""
+        """Return everything that `restore` needs, except rows that were left for later."""
         due = dict(zip("Xy", self.queue.head(self.queue.due)[:2], strict=True)) if self.queue.due else None
         waiting, trigger = self._n_ready() > 0, self.branches[0].trigger
         return {

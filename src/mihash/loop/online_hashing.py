@@ -77,8 +77,8 @@ class OnlineHashing:
     table
         Where codes are kept; a new `MemoryTable` by default.
     drift
-        What looks for changes of the stream, such as `DriftWatch`. At an alarm the sample and the learner follow
-        the change; `history` has it. None: nothing does, as in the paper.
+        A `DriftWatch`, which detects changes of the stream. At an alarm the sample and the learner follow the
+        change; `history` lists the alarm. None detects no changes, as in the paper.
     seed
         Seeds the reservoir.
     neighbors
@@ -141,7 +141,7 @@ class OnlineHashing:
 
     @property
     def trigger(self) -> Trigger | None:
-        """What decides about updates; one with a price has its sum in it."""
+        """The trigger, which decides about updates; one with a price holds its sum."""
         return self._loop.branches[0].trigger
 
     def _class_names(self) -> list[str]:
@@ -149,7 +149,7 @@ class OnlineHashing:
 
     @property
     def drift(self) -> DriftWatch | None:
-        """What looks for changes of the stream."""
+        """The drift watch; None if there is none."""
         return self._loop.drift
 
     @property
@@ -238,7 +238,7 @@ class OnlineHashing:
         return self.table.search(Q, k, margins=margins)._replace(version=self._version)
 
     def rehash(self) -> None:
-        """Recompute the table with the current mapping now, whatever the trigger would say."""
+        """Recompute the table with the current mapping now, without asking the trigger."""
         self._start_from_table()
         self._loop.request(notify=self._publish)
 
@@ -261,7 +261,7 @@ class OnlineHashing:
         table = getattr(self.table, "state", None)
         if table is None:
             raise InvalidInput(
-                f"A {type(self.table).__name__} keeps its own state and is not saved with the loop."
+                f"The loop cannot be saved with a {type(self.table).__name__}, which stores its own state."
             )
         self._start_from_table()
         state = self._loop.state() | {

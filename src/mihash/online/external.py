@@ -15,7 +15,7 @@ from .online_learner import OnlineLearner
 class ExternalMapping(OnlineLearner):
     """Learns nothing: its mapping is the one that was given last.
 
-    An index that was made with ``OnlineIndex.create(folder, mapping=mapping)`` has it for its learner.
+    An index that was created with ``OnlineIndex.create(folder, learner=mapping)`` has it as its learner.
 
     Parameters
     ----------

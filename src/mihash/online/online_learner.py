@@ -74,7 +74,7 @@ class OnlineLearner(ABC):
         return self._n_features
 
     def start(self, n_features: int) -> None:
-        """Set the dimension of the stream and make the first mapping; a second call must give the same one."""
+        """Set the dimension and make the first mapping; raise if a later call gives another dimension."""
         if self._n_features is None:
             self.begin(validation.integer("n_features", n_features, minimum=1))
             self._n_features = n_features
@@ -84,7 +84,7 @@ class OnlineLearner(ABC):
             )
 
     def belong(self) -> None:
-        """Become the learner of one stream; raise `InvalidInput` if it is that of another."""
+        """Bind the learner to one stream; raise `InvalidInput` if it is bound already."""
         if self._belongs:
             raise InvalidInput("`learner` is in use for another stream: make a new one, or give `learner.copy()`.")
         self._belongs = True
@@ -95,7 +95,7 @@ class OnlineLearner(ABC):
             raise InvalidInput(f"{type(self).__name__} learns from class labels: give `y` with the examples.")
 
     def give(self, mapping: HashMapping) -> None:  # noqa: ARG002 -- `ExternalMapping` takes it
-        """Take a mapping that was learned elsewhere; a method that learns its own refuses."""
+        """Take a mapping that was learned elsewhere; raise if the method learns its own."""
         raise InvalidInput(
             f"This index learns its mapping with {self.name}. Only an index that was created with a mapping as "
             "its `learner` takes others."

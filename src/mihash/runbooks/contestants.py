@@ -1,4 +1,4 @@
-"""Who plays a runbook: an index under each rule for rehashing, and peers that can insert and delete."""
+"""The systems that run a runbook: an index under each rule for rehashing, and peers that can insert and delete."""
 
 import tempfile
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ _PROBES = 8  # lists of an inverted file that are searched
 
 
 class Work(NamedTuple):
-    """What a contestant has computed again because its codes or lists had changed.
+    """Recomputation done by a system because its codes or lists had changed.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ CONTESTANTS: dict[str, Callable[[], Contestant]] = {
     "FAISS IVF": lambda: Faiss(inverted=True),
     "LanceDB": Lance,
 }
-"""Who can play, by name."""
+"""The systems, by name."""
 
 
 def contestant(name: str) -> Contestant:

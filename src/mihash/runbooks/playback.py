@@ -114,7 +114,7 @@ def check_data(workload: Workload) -> None:
             f"Queries have {workload.queries.shape[1]} features, and the data has {workload.X.shape[1]}."
         )
     if not workload.runbook.n_searches:
-        raise InvalidInput("The runbook searches nothing.")
+        raise InvalidInput("The runbook has no `search` step.")
 
 
 def play(workload: Workload, names: Iterable[str]) -> Iterator[Played]:

@@ -161,7 +161,7 @@ class Client(ServiceConnection):
     ) -> Iterator[tuple[Key, dict[str, Any] | None]]:
         """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time.
 
-        Items that are replaced or deleted meanwhile do not disturb it; a replaced item comes again at the end.
+        Items may be replaced or deleted meanwhile; a replaced item is yielded again at the end.
         """
         options = {} if where is None else {"where": to_json(where).decode()}
         left = float("inf") if limit is None else limit
@@ -226,12 +226,12 @@ class Client(ServiceConnection):
         return self._call("GET", path, read=lambda answer: list(answer["decisions"]))
 
     def hindsight(self, price: float | None = None) -> dict[str, Any]:
-        """Compare the rehashes so far with the best times for them, as `OnlineIndex.hindsight` does."""
+        """Compare the rehashes so far with the best schedule in hindsight, as `OnlineIndex.hindsight` does."""
         given = "" if price is None else f"?{urlencode({'price': price})}"
         return self._call("GET", f"/v1/hindsight{given}", read=dict)
 
     def set_price(self, price: float | None = None) -> float:
-        """Say what a rehash costs, in queries; None measures it. Return the price."""
+        """Set the price of a rehash, in queries; None measures it. Return the price."""
         return self._call(
             "POST", "/v1/price", to_json({"price": price}), read=lambda answer: float(answer["price"])
         )

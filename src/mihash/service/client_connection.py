@@ -51,7 +51,7 @@ class ServiceConnection:
         timeout_s: float = 90.0,
         max_answer: int = 64 << 20,
     ) -> None:
-        refused = f"`url` must be such as http://127.0.0.1:8000; got {url!r:.200}"
+        refused = f"`url` must look like http://127.0.0.1:8000; got {url!r:.200}"
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port

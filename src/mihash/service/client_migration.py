@@ -36,9 +36,9 @@ class ClientMigration:
         return self._call("POST", "/v1/migration/roll-back", None)
 
     def finish(self) -> None:
-        """Remove the old vectors; the cut-over cannot be undone any more."""
+        """Remove the old vectors; after that the cut-over cannot be undone."""
         self._call("POST", "/v1/migration/finish", None)
 
     def cancel(self) -> None:
-        """Remove the new vectors; the old ones answer on."""
+        """Remove the new vectors; the old ones continue to answer."""
         self._call("DELETE", "/v1/migration", None)

@@ -86,7 +86,7 @@ def is_vector(vectors: Any) -> bool:
 def as_rows(
     vectors: Any, keys: Any = None, labels: Any = None, metadata: Any = None, needed: bool = True
 ) -> tuple[Any, dict[str, Any]]:
-    """Return vectors as rows, and what is given of the rest as lists; one row may stand alone, as in the index.
+    """Return vectors as rows, and what is given of the rest as lists; a single row is accepted, as in the index.
 
     Without ``needed``, vectors may be None.
 

@@ -35,7 +35,7 @@ class Cors:
     True
     >>> Cors(["photos.example"])
     Traceback (most recent call last):
-    mihash.errors.InvalidInput: An origin must be such as https://photos.example, or *; got 'photos.example'.
+    mihash.errors.InvalidInput: An origin must look like https://photos.example, or be *; got 'photos.example'.
     """
 
     def __init__(self, origins: Sequence[str] = ()) -> None:
@@ -77,5 +77,5 @@ def _as_origin(origin: str) -> str:
     except ValueError:
         plain = None
     if given != ANY and (given != plain or parts.scheme not in ("http", "https")):
-        raise InvalidInput(f"An origin must be such as https://photos.example, or *; got {origin!r:.80}.")
+        raise InvalidInput(f"An origin must look like https://photos.example, or be *; got {origin!r:.80}.")
     return given

@@ -1,9 +1,9 @@
-"""Searches so short that the event loop makes them itself.
+"""Searches so short that the event loop runs them itself.
 
 A search in a worker thread costs two wake-ups and cold caches, which is as much as the search of a small index. So
-the event loop makes a search where nothing speaks against it: the codes in memory are enough, nothing is stored,
-learned from or built meanwhile, and such searches were measured to be short. Requests wait for it no longer than
-`MOST_S`, as far as that can be known.
+the event loop runs a search itself if these conditions hold: the search needs only codes in memory; the index is
+not storing, learning or building; and earlier searches of this kind were short. Other requests then wait about
+`MOST_S` at most.
 """
 
 import time

@@ -97,7 +97,7 @@ def _parse_items(
 
 def _check_rows(n: int, limits: Limits) -> None:
     if n > limits.rows:
-        raise invalid(f"A request may store {limits.rows:,} rows; got {n:,}: send in parts.")
+        raise invalid(f"A request may store at most {limits.rows:,} rows; got {n:,}. Send them in parts.")
 
 
 def _encode_metadata(metadata: list[Any] | None, most: int) -> list[EncodedMetadata | None] | None:
@@ -165,7 +165,7 @@ async def upsert(request: Request) -> Response:
 async def update(request: Request) -> Response:
     """Give stored keys new vectors, new metadata, or both: all of them, or none if a key is unknown.
 
-    What is not given stays as it is. New metadata takes the place of all that an item has.
+    What is not given stays as it is. New metadata replaces all metadata of an item.
     """
     service = service_of(request)
     parser = partial(_parse_change, UpdateBody, service.limits)

@@ -27,9 +27,9 @@ class Limits:
     bodies
         How many bodies of the largest size all requests together may hold.
     searchers
-        How many reads run at a time, and as many slow ones again: searches with a filter, and measurements.
+        Number of workers for reads; slow reads (filters, measurements) have as many of their own.
     waiting_searches, waiting_writes
-        How many reads, and how many writes, may wait in their queues; one more is refused as busy.
+        The most reads, and the most writes, in their queues; further ones are rejected as busy.
     timeout_s
         How long a request may wait for the index; a search is stopped then.
     body_s

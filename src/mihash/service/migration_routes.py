@@ -137,7 +137,7 @@ def _under_way(index: OnlineIndex) -> Migration:
 def _check_size(service: Service, n_rows: int, n_features: int) -> None:
     limits = service.limits
     if n_rows > limits.rows:
-        raise invalid(f"A request may store {limits.rows:,} rows; got {n_rows:,}: send in parts.")
+        raise invalid(f"A request may store at most {limits.rows:,} rows; got {n_rows:,}. Send them in parts.")
     if n_features > limits.features:
         raise invalid(f"`vectors` must have at most {limits.features:,} features; got {n_features:,}.")
 

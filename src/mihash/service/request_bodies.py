@@ -80,10 +80,10 @@ class BodyReceiver:
                         if n_bytes > most:
                             raise self._too_large(most)
                         if self.n_bytes > limits.bodies * limits.max_body:
-                            raise busy("Too many large requests at a time; nothing was done with this one.")
+                            raise busy("There are too many large requests at a time; this one was not processed.")
                         parts.append(part)
             except TimeoutError:
-                message = f"The body did not arrive within {limits.body_s:g} s; nothing was done with it."
+                message = f"The body did not arrive within {limits.body_s:g} s; it was not processed."
                 raise Problem(408, "timeout", message, {"Connection": "close"}) from None
             data = b"".join(parts)
             if is_json:

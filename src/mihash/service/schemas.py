@@ -112,7 +112,7 @@ class SearchBody(SearchOptions):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if (self.vectors is None) == (self.key is None):
-            raise ValueError("Give `vectors` or `key`, one of the two")
+            raise ValueError("Give either `vectors` or `key`")
         return self
 
 
@@ -171,7 +171,7 @@ class DeleteBody(_Request):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if (self.keys is None) == (self.where is None):
-            raise ValueError("Give `keys` or `where`, one of the two")
+            raise ValueError("Give either `keys` or `where`")
         return self
 
 
@@ -304,7 +304,7 @@ class Deleted(BaseModel):
 class Contained(BaseModel):
     """Which keys are stored."""
 
-    contains: list[bool] = Field(description="For each key that was asked for, in their order.")
+    contains: list[bool] = Field(description="One value for each key, in the order of the request.")
 
 
 class Result(BaseModel):

@@ -132,7 +132,11 @@ def _check_size(n_queries: int, n_items: int, options: SearchOptions, limits: Li
             raise invalid(f"{n_queries} queries by radius are too many for {n_items:,} items.")
         return
     if n_queries * max(options.k, options.rescore or 0) > limits.results:
-        raise invalid(f"{n_queries} queries times k or rescore must be at most {limits.results:,}; ask in parts.")
+        raise invalid(
+            f"{n_queries} queries times k or rescore must be at most {limits.results:,}; send fewer at a time."
+        )
     if n_pairs > limits.compared:
         part = max(1, limits.compared // n_items)
-        raise invalid(f"{n_queries:,} queries are too many for {n_items:,} items: ask in parts of {part:,}.")
+        raise invalid(
+            f"{n_queries:,} queries are too many for {n_items:,} items: send at most {part:,} at a time."
+        )

@@ -144,7 +144,7 @@ class WorkerPool:
         if job.is_cancelled:
             raise busy("The service is closing.")
         if self._cancel(job):
-            message = f"The request waited more than {timeout_s:g} s: nothing was done."
+            message = f"The request waited more than {timeout_s:g} s and was not processed."
         elif self._writes:
             message = f"The request took more than {timeout_s:g} s. The change will still be made."
         else:
@@ -178,7 +178,7 @@ class WorkerPool:
                 raise busy("The service is closing.")
             if self.n_jobs >= self._capacity:
                 wait_s = self._mean_s * self.n_jobs / self._n_threads
-                raise busy(f"The queue of {self.name}s is full; nothing was done with this request.", wait_s)
+                raise busy(f"The queue of {self.name}s is full; this request was not processed.", wait_s)
             self.n_jobs += 1
             if self._idle:
                 self._idle.pop().jobs.put(job)

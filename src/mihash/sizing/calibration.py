@@ -207,7 +207,7 @@ def _examples(
     needed = learner_class(options.learner).needs_labels
     if sample is None:
         if not isinstance(labels, bool):
-            raise InvalidInput("`labels` without a `sample` must be True or False; vectors are made up.")
+            raise InvalidInput("Without a `sample`, `labels` must be True or False: the vectors are random.")
         X, cloud = _made_up(n_features)
         return X, cloud if labels or needed else None
     X = validation.features("sample", sample, n_features)

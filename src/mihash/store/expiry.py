@@ -1,4 +1,4 @@
-"""Which rows a change makes too old for the window of a table, and the times of the items that are stored."""
+"""Finds the rows that a change expires, and stores the times of items."""
 
 import heapq
 import json

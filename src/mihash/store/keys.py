@@ -16,7 +16,7 @@ Key = int | str
 
 
 def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
-    """Return keys as a list of plain integers and strings; one key may stand alone where no number is asked for.
+    """Return keys as a list of plain integers and strings. If `n` is None, a single key is accepted.
 
     Examples
     --------

@@ -305,7 +305,8 @@ class Table(ItemReads):
     def nearest(self, question: Question, with_keys: bool = True) -> Nearest:
         """Return what one version of the table finds for each query.
 
-        Where rows of that version were purged, it asks the next one; after some attempts it stops changes first.
+        If rows of that version were purged meanwhile, it asks the next version; after some attempts it blocks
+        writes and asks again.
         """
         if question.factors is None:
             question = replace(question, factors=self.target.factors_pay(question))

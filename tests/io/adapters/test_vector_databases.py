@@ -59,7 +59,7 @@ def test_what_faiss_cannot_do_is_named(index):
     with pytest.raises(InvalidInput, match="does not return its vectors: IndexShards"):
         add_faiss(index, shards)
     index.add(X[:2], keys=["a", "b"])
-    with pytest.raises(InvalidInput, match="strings among the keys"):
+    with pytest.raises(InvalidInput, match="some keys are strings"):
         vectors_to_faiss(index)
 
 

@@ -106,7 +106,7 @@ def test_what_only_a_cluster_takes_is_refused_elsewhere(tmp_path, places):
     with pytest.raises(InvalidInput, match="is not on Ray: leave `cluster` out"):
         mihash.OnlineIndex.open(tmp_path / "here", cluster=mihash.Cluster(timeout_s=3))
     with pytest.raises(
-        InvalidInput, match=r"`shards` is not an argument any more: write cluster=Cluster\(shards=...\)"
+        InvalidInput, match=r"`shards` is no longer an argument: pass cluster=Cluster\(shards=...\)"
     ):
         mihash.OnlineIndex.create(tmp_path / "b", shards=3)
     with pytest.raises(InvalidInput, match=r"No node of the cluster has .* 'store-z'; there are: .*store-a"):

@@ -50,7 +50,7 @@ def add_faiss(index: OnlineIndex, source: Any, at_once: int = 10_000) -> int:
             inner.reconstruct(0)  # reads of many rows abort the process where a read of one is an error
         except RuntimeError as error:
             name = type(inner).__name__
-            raise InvalidInput(f"This index of FAISS does not return its vectors: {name}.") from error
+            raise InvalidInput(f"This FAISS index does not return its vectors: {name}.") from error
     for begin in range(0, source.ntotal, at_once):
         n = min(at_once, source.ntotal - begin)
         index.add(inner.reconstruct_n(begin, n), keys=ids[begin : begin + n].tolist())
@@ -79,7 +79,7 @@ def vectors_to_faiss(index: OnlineIndex) -> Any:
     flat = faiss.IndexIDMap2(faiss.IndexFlatIP(width) if stats.metric != "euclidean" else faiss.IndexFlatL2(width))
     for page in item_pages(index):
         if not all(isinstance(item.key, int) for item in page):
-            raise InvalidInput("The ids of FAISS are whole numbers, and there are strings among the keys.")
+            raise InvalidInput("FAISS ids are whole numbers, but some keys are strings.")
         vectors = np.stack([item.vector for item in page]).astype(np.float32)
         if cosine:
             faiss.normalize_L2(vectors)

@@ -18,7 +18,7 @@ from ...index.online_index import OnlineIndex
 
 
 class MessageRow(NamedTuple):
-    """What a message says: a vector, and where it has them a label and metadata."""
+    """The contents of a message: a vector, an optional label, and optional metadata."""
 
     vector: Any
     label: Any = None
@@ -53,7 +53,7 @@ def decode_floats(value: bytes) -> MessageRow:
 
 
 def topic_position(index: OnlineIndex, topic: str, partition: int) -> int:
-    """Return the offset of the next message that an index wants of a partition."""
+    """Return the offset of the next message to read from a partition."""
     return index.position(_name(topic, partition)) or 0
 
 

@@ -176,7 +176,7 @@ def from_arrow(table: Any) -> Codes:
     except StoreError:
         raise
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptStore(f"What was exported is damaged ({error}). Export it again.") from error
+        raise CorruptStore(f"The exported data are damaged ({error}). Export them again.") from error
 
 
 def _texts(schema: Any) -> dict[str, bytes]:

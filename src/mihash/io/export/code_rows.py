@@ -124,7 +124,7 @@ def codes_of(source: Source) -> Codes:
 
 @contextmanager
 def opened(source: Source, *, metadata: bool = False, vectors: bool = False) -> Iterator[CodeRows]:
-    """Give what a source holds at this moment, for as long as it is read."""
+    """Yield the contents of a source as of now."""
     if isinstance(source, OnlineIndex | SQLiteTable):
         folder = source.folder if isinstance(source, OnlineIndex) else source.database.folder
         empty = source.version is None if isinstance(source, OnlineIndex) else source.mapping is None
@@ -214,7 +214,9 @@ def _stored(folder: Path, metadata: bool, vectors: bool) -> Iterator[CodeRows]:
                     keys = ids if found is None else key_array([found[number] for number in ids.tolist()])
                     texts = texts_of(connection, ids.tolist()) if metadata else None
                 except KeyError as error:
-                    raise CorruptStore(f"Row {error} has no key. Run `verify`, or use a backup.") from error
+                    raise CorruptStore(
+                        f"No key is stored for row {error}. Run `verify`, or use a backup."
+                    ) from error
                 yield Batch(keys, codes, texts, None if pieces is None else pieces.of(ids))
 
         yield CodeRows(edition.mapping.n_bits, edition.mapping, edition.version, kind, d, metadata, batches())

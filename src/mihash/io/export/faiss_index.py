@@ -43,7 +43,7 @@ def to_faiss(source: Source, *, ids: str = "keys") -> Any:
     with opened(source) as rows:
         if ids == "keys" and rows.key_kind != INTEGERS:
             raise InvalidInput(
-                'The ids of FAISS are whole numbers and there are strings among the keys: use ids="rows", and '
+                'FAISS ids are whole numbers, but some keys are strings: use ids="rows", and '
                 "mihash.export.codes_of to know which row has which key."
             )
         index = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(8 * -(-rows.n_bits // 8)))
@@ -79,5 +79,7 @@ def _ids(batch: Batch, ids: str, first: int) -> NDArray[np.int64]:
         return np.arange(first, first + len(batch.keys), dtype=np.int64)
     keys = batch.keys.astype(np.int64, copy=False)
     if (keys == _NOTHING).any():
-        raise InvalidInput('The key -1 means nothing found in FAISS: use ids="rows", or export without that item.')
+        raise InvalidInput(
+            'In FAISS, the id -1 means "no result": use ids="rows", or export without the item whose key is -1.'
+        )
     return keys

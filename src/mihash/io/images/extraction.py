@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 
 class Extracted(NamedTuple):
-    """What was done: how many images have features, how many were known, and which files were left out."""
+    """Result: images with features, features of each, images found in the cache, files left out."""
 
     n_images: int
     n_features: int
@@ -101,7 +101,7 @@ def extract_features(
     if Path(target).suffix != ".npz":
         raise InvalidInput(f"The file to write must end in .npz; got {target}.")
     if basis is not None and n_components is None:
-        raise InvalidInput("`basis` is for principal components: set `n_components`.")
+        raise InvalidInput("`basis` holds principal components: set `n_components`, too.")
     if n_components is not None:
         n_components = validation.integer("n_components", n_components, minimum=1)
     source = open_images(images)
@@ -211,7 +211,7 @@ def _projected(X: NDArray[np.float32], n_components: int, basis: Path | None) ->
         if directions.shape != (X.shape[1], n_components):
             raise InvalidInput(
                 f"{basis} holds {directions.shape[1]} directions of {directions.shape[0]} features; "
-                f"wanted are {n_components} of {X.shape[1]}."
+                f"this run needs {n_components} of {X.shape[1]}."
             )
     else:
         mean, directions = _principal_directions(X, n_components)

@@ -100,11 +100,11 @@ class DelimitedSource(TextSource):
             what = f"{field!r:.40}" if field.strip() else "nothing"
             raise InvalidInput(
                 f"{self.name}: {where} has {what} in the column {wrong}, where a number should be. Repair it, or "
-                f"say with {self._wanted.option('vector')} which columns are the vector."
+                f"name the vector columns with {self._wanted.option('vector')}."
             ) from error
 
     def value(self, record: list[str], column: str, where: str) -> Any:
-        """Return what a row has in a column, a number where it is written as one."""
+        """Return a field of a row, as a number if it is one."""
         found = plain_text(record[self._places[column]])
         if found is None:
             raise InvalidInput(f"{self.name}: {where} has nothing in the column {column}. Repair it.")
@@ -135,7 +135,7 @@ class DelimitedSource(TextSource):
         if numbers and texts:
             raise InvalidInput(
                 f"{self.name}: the first line has both names ({texts[0]!r:.40}) and numbers ({numbers[0]!r:.40}). "
-                f"If it is a row, say {self._wanted.option('header')}; if it names the columns, rename those "
+                f"If it is a row, use {self._wanted.option('header')}; if it names the columns, rename those "
                 "that are numbers."
             )
         return bool(texts)

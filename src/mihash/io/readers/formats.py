@@ -69,7 +69,7 @@ def open_stream(stream: BinaryIO, columns: Columns | None = None, file_format: s
     if file_format not in _STREAMED:
         given = "" if file_format is None else f"; got {file_format}"
         option = wanted.option("file_format")
-        raise InvalidInput(f"A stream must be csv or jsonl: say which with {option}{given}.")
+        raise InvalidInput(f"A stream must be csv or jsonl: name its format with {option}{given}.")
     return _text("standard input", stream, wanted, file_format)
 
 

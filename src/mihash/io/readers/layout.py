@@ -39,7 +39,7 @@ class Columns:
         Whether the file is a data set: labels and ``is_test`` are read where columns of those names are there,
         names of classes stay names, and there are no keys.
     called
-        What messages call these parameters, where that is not their name: the options of a command line.
+        The names of these parameters in messages, if they differ: the options of a command line.
     """
 
     vector: str | tuple[str, ...] | None = None
@@ -56,7 +56,7 @@ class Columns:
         return self.called.get(name, "`header=False`" if name == "header" else f"`{name}`")
 
     def wants_all(self, names: Collection[str]) -> bool:
-        """Tell whether all columns that are left are metadata; one may be called so itself."""
+        """Tell whether all remaining columns are metadata; a column may itself be named ``all``."""
         every = self.metadata == (ALL,) and ALL not in names
         if self.left_out and not every:
             raise InvalidInput(f"{self.option('left_out')} can only be used with {self.option('metadata')} {ALL}.")
@@ -100,7 +100,7 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
     Parameters
     ----------
     file
-        What messages call it.
+        Its name in messages.
     kinds
         Its columns, in order: a number, a list of numbers, something else or nothing in the first rows.
     wanted
@@ -151,8 +151,8 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
         return (usual[0] if usual else lists[0],)
     if lists:
         raise InvalidInput(
-            f"{file} has several columns of lists ({_listed(lists)}); say with {wanted.option('vector')} which "
-            f"one is the vector, or call it {FEATURE_NAMES[-1]}."
+            f"{file} has several columns of lists ({_listed(lists)}); name the vector column with "
+            f"{wanted.option('vector')}, or rename it to {FEATURE_NAMES[-1]}."
         )
     aside = taken | set(LABEL_NAMES)
     found = [name for name, kind in kinds.items() if kind == "number" and name not in aside and is_named(name)]
@@ -171,7 +171,7 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
         what = "nothing" if kinds[others[0]] == "empty" else "no number"
         raise InvalidInput(
             f"{file} has {what} in the column {others[0]}, which looks like one of {family[0]} to {family[-1]}. "
-            f"Repair it, or say with {wanted.option('vector')} which columns are the vector."
+            f"Repair it, or name the vector columns with {wanted.option('vector')}."
         )
     return tuple(family)
 

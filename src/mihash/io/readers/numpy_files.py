@@ -72,7 +72,7 @@ class _Array:
         n_bytes = shape[0] * self._row_bytes
         if n_bytes > held_bytes:
             remedy = "Save it in C order (np.ascontiguousarray) or as a .npy file"
-            raise self._too_large("as its rows lie scattered (Fortran order),", n_bytes, held_bytes, remedy)
+            raise self._too_large("because it is in Fortran order,", n_bytes, held_bytes, remedy)
         whole = np.empty(n_bytes, dtype=np.uint8)
         for at in range(0, n_bytes, _PIECE_BYTES):
             piece = self._stream.read(min(_PIECE_BYTES, n_bytes - at))
@@ -112,7 +112,7 @@ class ArraySource(ColumnSource):
     Parameters
     ----------
     name
-        What messages call the file.
+        The name of the file in messages.
     arrays
         How each array is opened.
     wanted
@@ -214,7 +214,7 @@ def _other(path: Path, name: str) -> Opener:
     file = Path(name)
     if file.suffix.lower() != ".npy" or not file.is_file():
         raise UnknownName(
-            f"{path} is one array; keys, labels and metadata are further .npy files, and {name!r} is none."
+            f"For a .npy file such as {path}, give keys, labels and metadata as paths of .npy files; got {name!r}."
         )
     return lambda: file.open("rb")
 

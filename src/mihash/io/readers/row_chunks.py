@@ -50,7 +50,7 @@ class Source(ABC):
     Attributes
     ----------
     name
-        What messages call it.
+        Its name in messages.
     note
         Which columns were guessed and which are not used; empty if there is nothing to say.
     n_rows

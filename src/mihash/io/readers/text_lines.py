@@ -46,7 +46,7 @@ class TextSource(Source):
     Parameters
     ----------
     name
-        What messages call it.
+        Its name in messages.
     stream
         The path of a file, or the stream.
     wanted

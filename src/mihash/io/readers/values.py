@@ -80,7 +80,7 @@ def metadata_of_row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def class_number(label: Any) -> Any:
-    """Return a label as a number; that of a name is a hash of it, as in an index whose first labels were numbers.
+    """Return a label as a number; names are hashed, as mihash 0.1 did.
 
     Examples
     --------

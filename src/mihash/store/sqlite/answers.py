@@ -96,7 +96,7 @@ class Answers:
         return rows._replace(by_codes=_with_ids(edition, rows.by_codes))
 
     def named(self, found: Found, with_keys: bool, version: int, measure: str) -> Nearest | None:
-        """Return what was found with its keys, where they are wanted; None if a row is no longer stored."""
+        """Add keys to the rows found, if requested; return None if a row was purged."""
         if not with_keys:
             return Nearest(found, None, version, measure=measure)
         wanted = _distinct(found)
@@ -118,7 +118,7 @@ class Answers:
             n = check_items(connection, wanted)
             same = n == len(wanted) and read_settings(connection).get("described", 0) == n_described
             if same and count_matching(connection, where.sql, where.parameters, wanted) < n:
-                raise CorruptStore("An index of a field does not match the metadata. Use a backup.")
+                raise CorruptStore("The index of a metadata field does not match the metadata. Use a backup.")
             return n == len(wanted)
 
     def _index_fields(self, edition: Edition, where: Condition) -> None:

@@ -17,14 +17,14 @@ from .file_format import check_structure
 
 
 class Reading(NamedTuple):
-    """Up to where a source was read, with details.
+    """The position in a source, and details stored with it.
 
     Attributes
     ----------
     name, position
-        The source, and up to where it was read.
+        The source, and the position up to which it was read.
     details
-        Gets the keys of the rows that are stored with it, and returns the text to store.
+        Called with the keys of the rows stored in the same transaction; returns the text to store.
     """
 
     name: str

@@ -22,9 +22,9 @@ UNLESS_LABELLED = 2
 
 
 def with_factors(settings: dict[str, Any]) -> bool:
-    """Tell whether rows have two bytes more, where the mapping has them.
+    """Tell whether rows store two more bytes, if their mapping has them.
 
-    Codes that were learned from labels are not made to estimate distances.
+    Codes learned from labels do not estimate distances.
 
     Examples
     --------

@@ -351,7 +351,7 @@ class SQLiteTable(Table):
             raise StoreError(f"The deleted rows are removed, but the file is not smaller yet. {error}") from error
 
     def about(self) -> dict[str, Any]:
-        """Return how much the codes tell, on a sample of the rows."""
+        """Return statistics of the codes on a sample of the rows: distinct codes and bit entropy."""
         edition = self.edition
         return {} if edition is None or not edition.n else edition.code_sample()
 

@@ -26,7 +26,7 @@ class MIHashVectorStore(VectorStore):
     embedding
         Makes vectors from texts.
     index
-        Where the documents are stored. Use it beside the store for everything that LangChain has no word for.
+        Where the documents are stored. Use it directly for anything that LangChain's interface lacks.
     rescore
         How many candidates a search ranks again by their vectors; 0 for none.
 
