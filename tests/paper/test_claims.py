@@ -9,7 +9,7 @@ from mihash.errors import InvalidInput, StoreError
 from mihash.paper.claims import CLAIMS, GROUPS, Claim, Verdict, judge, judge_all, load_claims, summary
 from mihash.paper.definition import definition_names, load_definition
 from mihash.paper.outcomes import Study
-from mihash.paper.published import PAPER, covers, paper_rows
+from mihash.paper.paper_numbers import PAPER, covers, paper_rows
 
 GOOD = '[[claim]]\nid = "a"\nstatement = "S"\nwhere = "W"\ncheck = "spread"\n'
 WITH = 'with = { definitions = ["table7"], below = 1, below_at_smoke = 1 }\n'

@@ -12,7 +12,7 @@ from mihash.paper.datasets import Images
 from mihash.paper.definition import load_definition
 from mihash.paper.jobs import Job
 from mihash.paper.outcomes import Study, outcomes
-from mihash.paper.published import PAPER
+from mihash.paper.paper_numbers import PAPER
 from mihash.paper.recipes import RECIPES
 from mihash.paper.runner import pending, run_task, run_tasks
 from mihash.paper.tables import make_table

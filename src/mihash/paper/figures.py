@@ -30,7 +30,7 @@ from .drawing import new_figure
 from .drift_figures import draw_streams
 from .jobs import Job
 from .outcomes import outcomes
-from .published import METHOD_NAMES, dataset_title, row_name
+from .paper_numbers import METHOD_NAMES, dataset_title, row_name
 
 COLORS = {
     "mihash": "#1f6fb4",

@@ -10,7 +10,7 @@ from ..batch import FastHash
 from .definition import Definition
 from .jobs import Job
 from .outcomes import Outcome
-from .published import METHOD_NAMES, dataset_title, paper_rows
+from .paper_numbers import METHOD_NAMES, dataset_title, paper_rows
 from .recipes import IN_ALL, N_TRIALS, Recipe
 
 Row = dict[str, str]

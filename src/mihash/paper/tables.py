@@ -17,7 +17,7 @@ from .drift_tables import DRIFT_ROWS, drift_notes
 from .fit_tables import end_to_end, fit_notes, lengths, network_notes, training_times
 from .jobs import Job
 from .outcomes import SHARED_TIMES, Outcome, outcomes, timed_alone
-from .published import (
+from .paper_numbers import (
     DATASET_NAMES,
     METHOD_NAMES,
     as_published,

@@ -23,7 +23,7 @@ from ..errors import (
     StoreLocked,
     UnknownName,
 )
-from .messages import validation_message
+from .validation_messages import validation_message
 
 CODES = {
     "invalid_input": "the request breaks a rule; nothing was changed",

@@ -9,9 +9,9 @@ from ..loop.decisions import Check as CheckRecord
 from ..loop.hindsight import Hindsight as HindsightRecord
 from ..store.question import Question
 from ..store.sqlite.code_versions import Version as VersionRecord
-from .messages import validation_message
 from .problems import invalid
 from .record_schemas import record_schema
+from .validation_messages import validation_message
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
 MAX_LISTED, MAX_GOT = 10_000, 1000

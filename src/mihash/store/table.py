@@ -383,9 +383,9 @@ class Table(ItemReads):
     def _ask(self, moment: Any, question: Question, with_keys: bool) -> Nearest | None:
         """Answer from one moment; None if rows of it are gone."""
 
-    @abstractmethod
     def _attempts(self) -> Iterable[Any]:
         """Yield as often as a search may be repeated because its rows were purged, before changes are stopped."""
+        return range(3)
 
     @abstractmethod
     def _unchanging(self) -> AbstractContextManager[None]:

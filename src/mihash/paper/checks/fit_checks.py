@@ -7,7 +7,7 @@ import numpy as np
 from ...errors import CorruptStore, NotReady
 from ..fit_tables import MAPS, one_epoch, papers_settings, setting_name
 from ..outcomes import Outcome, Study
-from ..published import METHOD_NAMES, as_published, dataset_title
+from ..paper_numbers import METHOD_NAMES, as_published, dataset_title
 from .judgement import Judgement, Leads, Values, ahead, leading, listed, some
 
 

@@ -14,7 +14,7 @@ from ...online import SketchHash
 from ..datasets import find_protocol
 from ..jobs import Job
 from ..outcomes import Outcome
-from ..published import DATASET_NAMES, dataset_title, row_name
+from ..paper_numbers import DATASET_NAMES, dataset_title, row_name
 
 _NAMED = 4  # how many exceptions are named before the rest is counted
 _SKETCH_BATCH = inspect.signature(SketchHash).parameters["batch_size"].default

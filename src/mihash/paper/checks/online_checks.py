@@ -9,7 +9,7 @@ from ...errors import InvalidInput, NotReady
 from ..definition import load_definition
 from ..jobs import Job
 from ..outcomes import SHARED_TIMES, Outcome, Study, timed_alone
-from ..published import as_published, dataset_title, row_name
+from ..paper_numbers import as_published, dataset_title, row_name
 from .judgement import (
     Judgement,
     Leads,

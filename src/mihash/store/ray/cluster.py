@@ -14,7 +14,7 @@ from .log import Place
 from .shard import SUPERSEDED, Shard
 
 NAMESPACE = "mihash"
-GROUPS = {"write": 1, "build": 1, "ask": 4, "care": 1}
+GROUPS = {"write": 1, "build": 1, "ask": 4, "maintenance": 1}
 _SHARE = 0.001  # of a node's resource: what says where a shard must be, and takes nothing away
 _TAKEN_S = 30.0
 _SETTLED_S = 1.0  # after which calls of a process that has ended have arrived
@@ -187,7 +187,9 @@ def _heard_of(place: Place, table: str) -> dict[str, Any] | None:
     ray = ray_module()
     try:
         shard = ray.get_actor(f"{table} {place.number}", NAMESPACE)
-        told: dict[str, Any] = ray.get(shard.hello.options(concurrency_group="care").remote(), timeout=_ANSWER_S)
+        told: dict[str, Any] = ray.get(
+            shard.hello.options(concurrency_group="maintenance").remote(), timeout=_ANSWER_S
+        )
     except ValueError:
         return None
     except ray.exceptions.RayError:

@@ -7,7 +7,7 @@ from ..candidates import Reached, by_margins
 from ..keys import key_array, key_dtype
 from ..question import Found, Nearest, Question
 from .log import View
-from .shard_clients import Members, missed
+from .members import Members, missed
 
 
 def found_at(

@@ -37,9 +37,9 @@ from ..sqlite.settings import new_settings, read_settings, with_factors, write_s
 from ..table import Table
 from .cluster import Nodes, connect, find_actor, leave, place_shards, ray_module, start_actor, wait_free
 from .log import Log, Place, View
+from .members import Members, missed
 from .merge import found_at, nearest_of
 from .routing import parts_of
-from .shard_clients import Members, missed
 from .shard_items import items, largest_of, listed, lookup, top_key
 
 _RETRIES = 8
@@ -273,7 +273,7 @@ class RayTable(Table):
         ready = len(answers) == len(members) and all(n is not None for n in answers.values())
         if not ready:
             for member in members.all:
-                member.call("care", "abandon", number, attempt)
+                member.call("maintenance", "abandon", number, attempt)
             if lost:
                 raise missed(lost)
             return False

@@ -8,8 +8,8 @@ from ..filters import Condition
 from ..keys import Key
 from ..question import Item
 from ..sqlite.items import COUNTED
+from .members import Members
 from .routing import places_by_shard
-from .shard_clients import Members
 
 
 def lookup(

@@ -46,7 +46,6 @@ from .segments import Segment, Segments
 from .settings import new_settings, read_settings, with_factors, write_settings
 from .verification import verify
 
-_RETRIES = 3
 _CODES_SAMPLED = 10_000
 
 
@@ -256,9 +255,6 @@ class SQLiteTable(Table):
         if moment is None:
             return question.nothing(measure=question.measure(self.metric, None))
         return self.answers.nearest(moment, question, with_keys and not self.setting("plain_keys"))
-
-    def _attempts(self) -> range:
-        return range(_RETRIES)
 
     @contextmanager
     def _unchanging(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import NotReady, PartialFailure, StoreError, Superseded
 from .cluster import known_resources, ray_module
 from .log import Log, Place
-from .shard_client import Member
+from .member import Member
 
 _POLL_S = 0.25
 _CLOSE_S = 5.0
@@ -194,7 +194,7 @@ class Members:
     def about(self, lasts: Sequence[int]) -> list[dict[str, Any]]:
         """Return how each shard is: where it is, how far it lags, and how often it was started again."""
         up = [member.place.number for member in self.all if member.state == "up"]
-        sizes = self.ask("care", "disk_bytes", dict.fromkeys(up, ()))[0]
+        sizes = self.ask("maintenance", "disk_bytes", dict.fromkeys(up, ()))[0]
         return [
             {
                 "shard": member.place.number,

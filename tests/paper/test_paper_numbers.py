@@ -4,8 +4,8 @@ import pytest
 
 from mihash.online import LEARNERS
 from mihash.paper.definition import definition_names, load_definition
-from mihash.paper.published import PAPER as FILE
-from mihash.paper.published import covers, paper_rows, slips
+from mihash.paper.paper_numbers import PAPER as FILE
+from mihash.paper.paper_numbers import covers, paper_rows, slips
 from mihash.paper.sources import DATASETS
 
 INFINITY = float("inf")

@@ -211,9 +211,9 @@ class Member:
     def _look(self) -> Any:
         """Ask how the shard is; as its coordinator where this is one, so that others see that it is alive."""
         if self.claimed:
-            return self.call("care", "hello")
+            return self.call("maintenance", "hello")
         self._check_joined()
-        return self.actor.hello.options(concurrency_group="care").remote()
+        return self.actor.hello.options(concurrency_group="maintenance").remote()
 
     def _may_claim(self, about: dict[str, Any], log: Log) -> bool:
         """Tell whether the shard is to follow this coordinator now: all were looked at, and it fits to the log."""
