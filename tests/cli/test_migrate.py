@@ -14,7 +14,7 @@ def test_the_whole_procedure(mihash, index, tmp_path):
     np.savez(half, X=new[:700], id=np.arange(700))
     np.savez(whole, X=np.vstack([new, new[:2]]), id=np.array([*range(1500), 9000, 9001]))
     run = mihash("migrate", index)
-    assert (run.code, "No migration" in run.err) == (2, True)
+    assert (run.code, "no migration in progress: give a file" in run.err) == (2, True)
     run = mihash("migrate", index, half, "--bits", 24)
     assert run.code == 0
     assert "stored 700 new vectors" in run.out

@@ -1175,7 +1175,7 @@ def test_open_makes_an_index_and_comes_back_to_it(folder):
             mihash.open(folder, **{name: value})
     with pytest.raises(InvalidInput, match=r"was created with learner=.*HMOH"):
         mihash.open(folder, learner=online.HMOH(16, lr=0.25))
-    with pytest.raises(InvalidInput, match=r"write trigger=TriggerUpdate\(theta, interval\)"):
+    with pytest.raises(InvalidInput, match=r"pass trigger=TriggerUpdate\(theta, interval\)"):
         mihash.open(folder, theta=0.1)
     with pytest.raises(InvalidInput, match="`bits` is not an option"):
         mihash.open(folder, bits=16)

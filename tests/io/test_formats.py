@@ -286,5 +286,5 @@ def test_a_npy_file_has_no_columns(tmp_path):
     path, _ = npy(tmp_path)
     with pytest.raises(InvalidInput, match="leave `vector` out"):
         open_source(path, Columns(vector="a"))
-    with pytest.raises(KeyError, match="are further"):
+    with pytest.raises(KeyError, match="got 'id'"):
         open_source(path, Columns(key="id"))

@@ -114,7 +114,7 @@ def test_what_was_given_survives_a_crash(tmp_path):
 def test_mappings_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="`learner` must be"):
         mihash.OnlineIndex.create(tmp_path / "a", learner=np.eye(3))
-    with pytest.raises(InvalidInput, match="write learner=mapping"):
+    with pytest.raises(InvalidInput, match="pass learner=mapping"):
         mihash.OnlineIndex.create(tmp_path / "a", mapping=linear(0))
     with pytest.raises(InvalidInput, match="give the mapping itself"):
         mihash.OnlineIndex.create(tmp_path / "a", learner="given")

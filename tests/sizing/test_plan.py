@@ -205,7 +205,7 @@ def test_a_sample_has_its_own_labels():
     for wrong in (True, labels[:10]):
         with pytest.raises(InvalidInput, match="label"):
             examples("lsh", sample, wrong)
-    with pytest.raises(InvalidInput, match="made up"):
+    with pytest.raises(InvalidInput, match="`labels` must be True or False: the vectors are random"):
         examples("lsh", None, labels)
 
 

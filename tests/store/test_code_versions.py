@@ -6,6 +6,7 @@ import pytest
 
 from mihash import state
 from mihash.errors import UnknownName
+from mihash.stopwatch import Stopwatch
 from mihash.store.change import Change
 from mihash.store.edition import CODE_ROWS
 from mihash.store.sqlite.code_versions import KEPT_MAPPINGS, drop_mappings, kept_mappings
@@ -235,7 +236,7 @@ def test_a_version_that_is_superseded_while_it_is_built_has_its_mapping(table, f
         proposed(table, number, THIRD)
     with table.database.write() as connection:
         drop_mappings(connection, table.setting("published"), first=2**62)
-    table.publish(*staged, 0.0)
+    table.publish(*staged, Stopwatch())
     expected = answer(table)
     assert expected[2] == 1
     table.close()
