@@ -15,7 +15,7 @@
         ├── CorruptStore                 bytes are missing or changed
         ├── DeadlineExceeded             reading took longer than it may
         ├── PartialFailure               shards of a cluster cannot be reached
-        ├── StoreLocked                  another process is writing
+        ├── StoreLocked                  it is open for writing already
         ├── Superseded                   another coordinator has taken over an index on Ray
         ├── TooLarge                     a value does not fit into a row of the store; nothing was changed
         └── UnsupportedVersion           written by a newer mihash
@@ -127,7 +127,7 @@ class PartialFailure(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Another process is writing to this store."""
+    """The store is open for writing already, in this process or another."""
 
 
 class TooLarge(StoreError):

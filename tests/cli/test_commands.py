@@ -299,7 +299,8 @@ def test_messages_speak_of_options(mihash, index, tmp_path):
         run = mihash("delete", index, 1)
         assert (run.code, run.err) == (
             1,
-            f"mihash: Another process is writing to {index}. Try again when that has ended.\n",
+            f"mihash: {index} is open for writing already, in this process or another. "
+            "Try again when that has ended.\n",
         )
         opened.add(np.ones((1, 6)), keys=["a"])
     run = mihash("export", index, tmp_path / "codes.faiss")

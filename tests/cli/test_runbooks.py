@@ -22,7 +22,7 @@ def test_a_runbook_is_played(mihash, data):
     assert run.code == 0, run.err
     found = json.loads(run.out)
     assert (found["name"], found["recalls"]) == ("FAISS flat", [1.0])
-    assert "data: 390 inserts, 1 searches, at most 390 items" in run.err
+    assert "data: 390 inserts, 1 search, at most 390 items" in run.err
     run = mihash("bench", "--runbook", "clustered", data / "data.npy", "--only", "FAISS flat", "--steps", 4)
     assert "FAISS flat" in run.out
     assert "1.000" in run.out

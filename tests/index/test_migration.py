@@ -12,6 +12,7 @@ import pytest
 import mihash
 from mihash.errors import InvalidInput, NotReady, UnknownName
 from mihash.index.migration import root_database
+from mihash.io.encode import mapping_in
 from mihash.store.sqlite.database import Database
 from mihash.store.sqlite.settings import write_settings
 
@@ -54,6 +55,24 @@ def test_the_old_vectors_answer_until_the_cut_over_and_the_new_ones_after_it(ind
         assert again.migration.state == "cut over"
         with pytest.raises(NotReady, match="is not finished"):
             again.migrate()
+
+
+def test_files_are_encoded_with_the_mapping_that_answers(index, tmp_path):
+    def answers():
+        return mapping_in(tmp_path / "index") == index.snapshot
+
+    old = mapping_in(tmp_path / "index")
+    migration = index.migrate()
+    migration.add(NEW, KEYS)
+    assert answers()
+    migration.cut_over()
+    assert answers()
+    index.migration.roll_back()
+    assert answers()
+    index.migration.cut_over()
+    index.migration.finish()
+    assert answers()
+    assert mapping_in(tmp_path / "index") != old
 
 
 @pytest.mark.parametrize("undo", [False, True])

@@ -1147,9 +1147,9 @@ def test_search_by_key_leaves_the_item_itself_out(folder):
         true = np.argsort(np.linalg.norm(X - X[7], axis=1), kind="stable")
         assert rescored.keys.tolist() == [i for i in true.tolist() if i != 7][:5]
         assert 7 not in index.search(key=7, radius=16).keys
-        with pytest.raises(InvalidInput, match="either `X` or `key`"):
+        with pytest.raises(InvalidInput, match="exactly one of `X` and `key`"):
             index.search()
-        with pytest.raises(InvalidInput, match="either `X` or `key`"):
+        with pytest.raises(InvalidInput, match="exactly one of `X` and `key`"):
             index.search(X[:1], key=7)
         with pytest.raises(UnknownName):
             index.search(key="nobody")

@@ -154,9 +154,9 @@ def test_metrics(served):
     assert values["mihash_queries_total"] >= 1
     assert values['mihash_errors_total{code="unknown_key"}'] >= 1
     assert values["process_resident_memory_bytes"] > 1e7
-    buckets = [value for name, value in values.items() if 'bucket{address="/v1/search"' in name]
+    buckets = [value for name, value in values.items() if 'bucket{route="/v1/search"' in name]
     assert buckets == sorted(buckets)
-    assert buckets[-1] == values['mihash_request_seconds_count{address="/v1/search"}'] >= 1
+    assert buckets[-1] == values['mihash_request_seconds_count{route="/v1/search"}'] >= 1
     assert not any("nobody" in name for name in values)  # addresses are routes: no client can make more of them
 
 

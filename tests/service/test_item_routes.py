@@ -213,7 +213,7 @@ def test_every_key_has_an_address(empty):
         assert empty("DELETE", "/v1/items/" + quote(f'"{key}"', safe="")).body["deleted"] == 1
     assert empty.get("/v1/items/7").body["key"] == 7
     assert empty.get("/v1/stats").body["items"] == 3
-    assert b'address="/v1/items/{key}"' in empty.get("/metrics").body
+    assert b'route="/v1/items/{key}"' in empty.get("/metrics").body
 
 
 INTERNAL = re.compile(r"constrained|pydantic|<|0x|object at|Input should|Value error|validation")

@@ -73,7 +73,7 @@ connection.close()
 
 def test_a_second_writer_is_refused_and_the_first_goes_on(folder, database):
     for call in (lambda: Database(folder, read_only=False), lambda: Database.create(folder, {})):
-        with pytest.raises(StoreLocked, match="Another process is writing"):
+        with pytest.raises(StoreLocked, match="is open for writing already"):
             call()
     put(database, 1)
     assert numbers(database) == [1]

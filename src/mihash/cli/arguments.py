@@ -43,7 +43,9 @@ KeyColumn = Annotated[
 UpsertKeyColumn = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="The column of keys; required.", show_default="key or id, if there is such a column"
+        metavar="COLUMN",
+        help="The key; each row must have one.",
+        show_default="key or id, if there is such a column",
     ),
 ]
 NoHeader = Annotated[

@@ -271,11 +271,11 @@ def _check_plan(
     from ..sizing.calibration import DTYPES
 
     if not 1 <= rows <= _MAX_ROWS or rows != int(rows):
-        raise InvalidInput(f"`--rows` must be a whole number from 1 to {_MAX_ROWS:g}; got {rows:g}.")
-    for name, speed in (("--rate", rate), ("--disk", disk)):
+        raise InvalidInput(f"--rows must be a whole number from 1 to {_MAX_ROWS:g}; got {rows:g}.")
+    for name, speed in (("rate", rate), ("disk", disk)):
         if speed is not None:
             validation.number(name, speed, above=0)
-    validation.choice("--dtype", dtype, DTYPES)
+    validation.choice("dtype", dtype, DTYPES)
     Options(n_bits=bits, learner=learner, trigger=default_trigger(interval))
 
 

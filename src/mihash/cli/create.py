@@ -27,7 +27,8 @@ def create(
         str | None,
         typer.Option(
             help="adapthash, hcoh, hmoh, lsh, mihash, momenthash, okh, osh, randomrotation, refit or sketchhash.",
-            show_default="momenthash; or randomrotation for rows without labels (docs/choosing.md)",
+            show_default="momenthash; randomrotation for rows of more than 64 numbers without labels "
+            "(docs/choosing.md)",
         ),
     ] = None,
     metric: Annotated[str, typer.Option(help="The distance: euclidean, cosine or ip.")] = "euclidean",
@@ -63,7 +64,7 @@ def create(
         typer.Option(
             "--factors/--no-factors",
             help="Store two more bytes with each code (docs/search.md).",
-            show_default="unless there are labels",
+            show_default="yes, unless there are labels or the index is on Ray",
         ),
     ] = None,
     raw: Annotated[bool, typer.Option("--no-normalize", help="Do not centre and scale the features.")] = False,

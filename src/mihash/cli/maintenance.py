@@ -137,7 +137,7 @@ def export(
     from ..io.export import to_parquet, write_faiss
 
     chosen = file_format or destination.suffix.removeprefix(".").lower()
-    validation.choice("--format", chosen, ("parquet", "faiss"))
+    validation.choice("file_format", chosen, ("parquet", "faiss"))
     if chosen == "faiss" and (metadata or vectors):
         raise InvalidInput("A FAISS index holds codes only: leave --metadata and --vectors out, or write Parquet.")
     with open_index(path, True, ray) as index:
@@ -285,7 +285,11 @@ def _check_row(check: dict[str, Any]) -> tuple[str, ...]:
     return (
         str(check["number"]),
         f"{check['seen']:,}",
-        f"{check['current']:.4f}" if measured and check["current"] is not None else check["kind"],
+        f"{check['current']:.4f}"
+        if measured and check["current"] is not None
+        else ""
+        if measured
+        else check["kind"],
         f"{check['gain']:+.4f}" if measured and check["gain"] is not None else "",
         check["status"] or (check["kind"] if check["kind"] in ("alarm", "price") else "refused"),
         "" if items is None else f"{items:,}",

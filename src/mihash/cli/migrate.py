@@ -6,7 +6,7 @@ import typer
 
 from .arguments import OPTIONS, AsJSON, Folder, Format, KeyColumn, NoHeader, VectorColumn, open_index, open_vectors
 from .output import counted, json_line, rows_progress, say
-from .program import command
+from .program import command, with_options
 
 if TYPE_CHECKING:
     from ..index.migration import Migration
@@ -87,7 +87,7 @@ def migrate(
         elif as_json:
             json_line(dict(found.progress()))
         else:
-            say(found.progress().advice)
+            say(with_options(found.progress().advice, ["migrate"]))
 
 
 def _fill(index: "OnlineIndex", migration: "Migration", source: "Source") -> str:

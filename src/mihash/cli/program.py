@@ -125,14 +125,14 @@ def _one_line(error: Exception, words: list[str]) -> str:
         text = " ".join(str(error).split())
         for python, option in _COMMAND_WORDS.items():
             text = text.replace(python, option)
-        return _with_options(text, words)
+        return with_options(text, words)
     message: Any = error
     context = getattr(error, "ctx", None)
     hint = f" Try '{context.command_path} --help'." if context is not None else ""
     return " ".join(f"{message.format_message()}{hint}".split())
 
 
-def _with_options(text: str, words: list[str]) -> str:
+def with_options(text: str, words: list[str]) -> str:
     """Return a message of the library with options of the command for its parameters.
 
     `n_bits` becomes --bits, and `deleted="add"` becomes --deleted add.
@@ -154,5 +154,5 @@ def _with_options(text: str, words: list[str]) -> str:
 
 def _warn(message: Warning | str, *_: Any) -> None:
     """Show a warning as one line, with options for parameters."""
-    text = _with_options(" ".join(str(message).split()), sys.argv[1:])
+    text = with_options(" ".join(str(message).split()), sys.argv[1:])
     typer.echo(f"mihash: warning: {text}", err=True)

@@ -241,7 +241,8 @@ def delete(
             n = index.delete(where=parse_where(where))
         else:
             n = index.delete(find_keys(index, _wanted(keys, keys_from, "; or a filter with --where")))
-        say(f"Deleted {counted(n, 'item')}; {len(index):,} are left. mihash compact {path} frees their space.")
+        freed = f" mihash compact {path} frees their space." if n else ""
+        say(f"Deleted {counted(n, 'item')}; {len(index):,} are left.{freed}")
 
 
 def _wanted(keys: list[str] | None, keys_from: str | None, other: str = "") -> list[str]:

@@ -129,7 +129,7 @@ def _hits_of(table: Table, X: ArrayLike | None, key: Key | None, options: Mappin
     if X is not None and key is None:
         return table.search(X, **options)
     if X is not None or key is None:
-        raise InvalidInput("Give either `X` or `key`: they name the query.")
+        raise InvalidInput("Give exactly one of `X` and `key`: it names the query.")
     if not isinstance(key, str) and np.ndim(key):
         raise InvalidInput(
             f"`key` must be one key; got {key!r:.80}. To search for several items, call `search` once for each."

@@ -178,7 +178,7 @@ class Migration:
         if self._beside is None:
             items = len(self._index)
             advice = (
-                "The new vectors answer. Call `finish` to remove the old ones from the disk, or `roll_back` to "
+                "The new vectors answer. Use `finish` to remove the old ones from the disk, or `roll_back` to "
                 "return to them."
             )
             return Progress("cut over", items, items, 0, self._index.n_features, advice)
@@ -280,7 +280,7 @@ class Migration:
         with index._writing:
             root, former = root_of(index.folder), self._former()
             if not holds_table(generation_folder(root, former)):
-                raise NotReady("The old vectors were removed: call `finish`.")
+                raise NotReady("The old vectors were removed: use `finish`.")
             with root_database(index) as database, database.write() as connection:
                 write_settings(connection, generation=former, former=None)
             index._close_retired()

@@ -15,6 +15,7 @@ import numpy as np
 from .. import state as saved
 from ..errors import InvalidInput, MIHashError, NotReady, StoreError
 from ..mapping import HashMapping, mapping_from_state
+from ..store.generations import answering_folder
 from ..store.keys import as_keys, key_array
 from ..store.sqlite.code_versions import mapping_of
 from ..store.sqlite.database import Database
@@ -57,7 +58,7 @@ def mapping_in(folder: str | os.PathLike[str]) -> HashMapping:
     ...     mapping_in(folder).n_bits
     16
     """
-    database = Database(Path(folder), read_only=True)
+    database = Database(answering_folder(Path(folder)), read_only=True)
     try:
         with database.read() as connection:
             published = read_settings(connection).get("published")

@@ -173,7 +173,8 @@ class Runbook:
         """Return what it does, in a sentence."""
         counts = {name: sum(len(step.tags) for step in self.steps if step.operation == name) for name in _FIELDS}
         changes = ", ".join(f"{counts[name]:,} {name}s" for name in (INSERT, DELETE, REPLACE) if counts[name])
-        return f"{self.name}: {changes}, {self.n_searches} searches, at most {self.max_points:,} items"
+        searches = "1 search" if self.n_searches == 1 else f"{self.n_searches:,} searches"
+        return f"{self.name}: {changes}, {searches}, at most {self.max_points:,} items"
 
 
 def live_rows(runbook: Runbook) -> "list[np.ndarray[Any, np.dtype[np.int64]]]":

@@ -156,7 +156,9 @@ def _split(address: str) -> SplitResult:
     try:
         return urlsplit(address)
     except ValueError:
-        raise Problem(403, "forbidden", f"{address!r:.80} is not an address.") from None
+        raise Problem(
+            403, "forbidden", f"The header Host or Origin must be a host name or a URL; got {address!r:.80}."
+        ) from None
 
 
 def is_loopback(host: str) -> bool:

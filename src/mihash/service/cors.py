@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 
 ANY = "*"
 _PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, HEAD, POST, DELETE",
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID",
     "Access-Control-Max-Age": "600",
 }

@@ -113,7 +113,7 @@ class Metrics:
             yield from _shards(stats.get("shards") or ())
         yield from _single("mihash_rows_total", "counter", "Rows added.", self.rows.total)
         yield from _single("mihash_queries_total", "counter", "Queries answered.", self.queries.total)
-        yield from _head("mihash_waiting", "gauge", "Requests that run or wait, by worker pool.")
+        yield from _head("mihash_waiting", "gauge", "Queued and running requests, by worker pool.")
         yield from (f'mihash_waiting{{pool="{name}"}} {n}' for name, n in queues.items())
         yield from self._requests()
         yield from _single("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes())
@@ -128,7 +128,7 @@ class Metrics:
         name = "mihash_request_seconds"
         yield from _head(name, "histogram", "Duration of requests, by route.")
         for route, counts in sorted(buckets.items()):
-            label, total = f'address="{route}"', 0
+            label, total = f'route="{route}"', 0
             for bound, n in zip((*map(str, _BUCKETS), "+Inf"), counts, strict=True):
                 total += n
                 yield f'{name}_bucket{{{label},le="{bound}"}} {total}'

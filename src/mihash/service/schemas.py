@@ -112,7 +112,7 @@ class SearchBody(SearchOptions):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if (self.vectors is None) == (self.key is None):
-            raise ValueError("Give either `vectors` or `key`")
+            raise ValueError("Give exactly one of `vectors` and `key`")
         return self
 
 
@@ -171,7 +171,7 @@ class DeleteBody(_Request):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if (self.keys is None) == (self.where is None):
-            raise ValueError("Give either `keys` or `where`")
+            raise ValueError("Give exactly one of `keys` and `where`")
         return self
 
 

@@ -137,7 +137,7 @@ class Change:
     def delete(cls, keys: ArrayLike | Key | None = None, where: Mapping[str, Any] | None = None) -> Change:
         """Return the removal of items by key or by a filter; a key that is given twice counts once."""
         if (keys is None) == (where is None):
-            raise InvalidInput("Give either `keys` or `where`: they name the items to delete.")
+            raise InvalidInput("Give exactly one of `keys` and `where`: it names the items to delete.")
         if where is not None:
             return cls("delete", None, _NOTHING, where=compile_filter(where))
         return cls("delete", list(dict.fromkeys(as_keys(keys))), _NOTHING)  # type: ignore[arg-type]

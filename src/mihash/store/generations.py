@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import CorruptStore, NotReady
 from .sqlite.database import DATABASE, Database
+from .sqlite.settings import read_settings
 
 _NAME = re.compile(r"generation-([1-9][0-9]{0,8})")
 
@@ -56,6 +57,17 @@ def as_generation(value: Any) -> int:
     if not isinstance(value, int) or not 0 <= value < 10**9:
         raise CorruptStore(f"The number of the generation is damaged: {value!r:.40}. Use a backup.")
     return value
+
+
+def answering_folder(root: Path) -> Path:
+    """Return the folder of the generation that answers, for the folder of an index."""
+    database = Database(root, read_only=True)
+    try:
+        with database.read() as connection:
+            value = read_settings(connection).get("generation")
+        return generation_folder(root, as_generation(value))
+    finally:
+        database.close()
 
 
 class GenerationWatch:

@@ -109,7 +109,7 @@ def lay_out(file: str, kinds: Mapping[str, Kind], wanted: Columns) -> Layout:
     Examples
     --------
     >>> lay_out("mine.csv", {"id": "number", "x": "number", "y": "number", "z": "number"}, Columns()).note
-    'vector from the 2 columns x to z (guessed), key from id (guessed), not used: y'
+    'vector from the columns x, z (guessed), key from id (guessed), not used: y'
     >>> lay_out("mine.csv", {"f0": "number", "f1": "number", "a": "other"}, Columns(vector="f*")).vector
     ('f0', 'f1')
     """
@@ -242,8 +242,10 @@ def _note(
 ) -> str:
     parts = []
     if wanted.vector is None and len(kinds) > 1:
-        many = f"the {len(vector)} columns {vector[0]} to {vector[-1]}"
-        parts.append(f"vector from {many if len(vector) > 1 else vector[0]} (guessed)")
+        place = list(kinds).index(vector[0])
+        together = tuple(list(kinds)[place : place + len(vector)]) == tuple(vector)
+        many = f"{len(vector)} columns {vector[0]} to {vector[-1]}" if together else f"columns {_listed(vector)}"
+        parts.append(f"vector from {f'the {many}' if len(vector) > 1 else vector[0]} (guessed)")
     if wanted.key is None and key is not None:
         parts.append(f"key from {key} (guessed)")
     unused = [name for name in kinds if name not in used]

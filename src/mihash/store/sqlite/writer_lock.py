@@ -42,7 +42,8 @@ class WriterLock:
         except (BlockingIOError, sqlite3.OperationalError) as error:
             self.close()
             raise StoreLocked(
-                f"Another process is writing to {path.parent}. Close that index, or open it with read_only=True."
+                f"{path.parent} is open for writing already, in this process or another. "
+                "Close that index, or open it with read_only=True."
             ) from error
         except BaseException:
             self.close()
