@@ -81,7 +81,7 @@ def test_recall_is_measured_by_inner_products(index):
 
 def test_answers_do_not_depend_on_how_many_queries_come_together(index, monkeypatch):
     expected = index.search(QUERIES, k=K)
-    monkeypatch.setattr("mihash.store.candidates._REACHED", 7 * N)
+    monkeypatch.setattr("mihash.store.nearest_codes._REACHED", 7 * N)
     again = index.search(QUERIES, k=K)
     np.testing.assert_array_equal(again.keys, expected.keys)
     np.testing.assert_array_equal(again.distances, expected.distances)

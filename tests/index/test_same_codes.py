@@ -5,7 +5,7 @@ import pytest
 
 import mihash
 from mihash.mapping import LinearMapping
-from mihash.store.candidates import Reached, by_margins
+from mihash.store.nearest_codes import Reached, by_margins
 from mihash.store.question import Question
 from mihash.store.recall_target import MOST_TIED
 from mihash.store.sqlite.sqlite_table import SQLiteTable

@@ -7,8 +7,8 @@ import pytest
 
 from mihash import state as saved
 from mihash.errors import InvalidInput, Superseded
-from mihash.store.candidates import by_margins
 from mihash.store.edition import Edition
+from mihash.store.nearest_codes import by_margins
 from mihash.store.question import Question
 from mihash.store.ray.log import Log, Place
 from mihash.store.ray.routing import shards_of

@@ -181,15 +181,13 @@ def upsert(
 
     Files and columns are those of mihash add.
     """
-    from ..errors import InvalidInput
     from ..io.ingest import upsert as upsert_sources
     from ..io.readers import Columns
 
     watch = Stopwatch()
     fields, aside = tuple(metadata or ()), tuple(left_out or ())
     columns = Columns(vector, key, label, fields, aside, header=not headless, called=OPTIONS)
-    if len(set(files)) < len(files):
-        raise InvalidInput("A file is given twice; name each file once.")
+    _names(files, None)
     with open_index(path, ray=ray) as index:
         opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
         with rows_progress() as progress:

@@ -159,23 +159,10 @@ def open_vectors(
 
 
 def find_keys(index: "OnlineIndex", texts: "Sequence[str]") -> "list[Key]":
-    """Return the stored keys that texts stand for: a number if the index has it, otherwise the string.
+    """Return the stored keys that texts stand for."""
+    from ..store.keys import stored_keys
 
-    A text in double quotes is always a string.
-    """
-    from ..errors import UnknownName
-    from ..store.keys import readings
-
-    candidates = [readings(text) for text in texts]
-    flat = [key for keys in candidates for key in keys]
-    stored = {key for key, there in zip(flat, index.contains(flat).tolist(), strict=True) if there}
-    found: list[Key] = []
-    for text, keys in zip(texts, candidates, strict=True):
-        key = next((key for key in keys if key in stored), None)
-        if key is None:
-            raise UnknownName(f"The key {text!r} is not stored.")
-        found.append(key)
-    return found
+    return stored_keys(texts, index.contains)
 
 
 def parse_where(texts: "Sequence[str] | None") -> dict[str, Any] | None:

@@ -212,7 +212,7 @@ def plan(
     rehashes may then differ.
     """
     from ..errors import InvalidInput
-    from ..index.default_options import default_bits, default_learner
+    from ..index.learner_choice import default_bits, default_learner
     from ..index.options import N_BITS
     from ..io.readers import Columns
     from ..online import MomentHash

@@ -22,8 +22,8 @@ from ..store.keys import Key
 from ..store.table import Table
 from .background_rehash import Builder
 from .bulk_learning import BulkLearning
-from .default_options import with_choices
 from .durable_loop import DurableLoop
+from .learner_choice import with_choices
 from .options import Options
 from .page import PageEnds
 

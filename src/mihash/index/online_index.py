@@ -29,12 +29,12 @@ from ..store.sqlite.code_versions import now
 from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.window import Window
 from ..trigger import Trigger
-from .default_options import settle_factors, settled
 from .durable_loop import DurableLoop
 from .index_items import IndexItems
 from .index_search import IndexSearch
 from .index_state import STORED
 from .index_versions import IndexVersions
+from .learner_choice import settle_factors, settled
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
 from .options import Options, RareOptions, names_former
 from .stats import Stats, degenerate_codes, low_recall

@@ -14,7 +14,7 @@ from ..index.online_index import OnlineIndex
 from ..index.page import is_place
 from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
-from ..store.keys import Key, readings
+from ..store.keys import Key, readings, stored_keys
 from ..store.metadata import EncodedMetadata, encode_metadata
 from .index_service import Service, service_of
 from .limits import Limits
@@ -259,7 +259,7 @@ async def get(request: Request, key: KeyInPath) -> Response:
     """Return an item: vector, label and metadata. A key that looks like a number is tried as a number first."""
 
     def work(index: OnlineIndex) -> bytes:
-        return to_json(index.get(stored_key(index, key))._asdict())
+        return to_json(index.get(_stored_key(index, key))._asdict())
 
     return respond(await service_of(request).read(work))
 
@@ -269,7 +269,7 @@ async def get(request: Request, key: KeyInPath) -> Response:
 )
 async def delete(request: Request, key: KeyInPath) -> Response:
     """Delete an item. A key that looks like a number is tried as a number first."""
-    return respond(await service_of(request).write(lambda index: _delete(index, [stored_key(index, key)])))
+    return respond(await service_of(request).write(lambda index: _delete(index, [_stored_key(index, key)])))
 
 
 @router.post(
@@ -309,10 +309,6 @@ def _place(index: OnlineIndex, after: str | None) -> str | None:
     raise UnknownName(f"The key {readings(after)[0]!r:.200} is not stored.")
 
 
-def stored_key(index: OnlineIndex, text: str) -> Key:
+def _stored_key(index: OnlineIndex, text: str) -> Key:
     """Return the stored key that a text in a path stands for."""
-    candidates = readings(text)
-    for key, stored in zip(candidates, index.contains(candidates).tolist(), strict=True):
-        if stored:
-            return key
-    raise UnknownName(f"The key {candidates[0]!r:.200} is not stored.")
+    return stored_keys([text], index.contains)[0]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnknownName
 
 Key = int | str
 
@@ -85,3 +85,17 @@ def readings(text: str) -> list[Key]:
     if len(text) > 1 and text[0] == text[-1] == '"':
         return [text[1:-1], text]
     return [text]
+
+
+def stored_keys(texts: Sequence[str], contains: Callable[[list[Key]], NDArray[np.bool_]]) -> list[Key]:
+    """Return the stored key that each text stands for: the first of its `readings` that an index contains."""
+    candidates = [readings(text) for text in texts]
+    flat = [key for keys in candidates for key in keys]
+    stored = {key for key, there in zip(flat, contains(flat).tolist(), strict=True) if there}
+    found: list[Key] = []
+    for text, keys in zip(texts, candidates, strict=True):
+        key = next((key for key in keys if key in stored), None)
+        if key is None:
+            raise UnknownName(f"The key {text!r:.200} is not stored.")
+        found.append(key)
+    return found

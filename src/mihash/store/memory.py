@@ -12,9 +12,9 @@ from ..errors import DuplicateKey, InvalidInput, NotReady, SnapshotMismatch
 from ..mapping import HashMapping, mapping_from_state
 from ..search import Searcher, as_bitmap, as_columns
 from ..state import State
-from .candidates import candidates
 from .edition import Edition, appended
 from .keys import Key, as_keys, key_array
+from .nearest_codes import candidates
 from .question import Hits, Nearest, Question
 
 

@@ -91,7 +91,11 @@ class ParquetSource(ColumnSource):
     def _matrix(self, first: int, batch: Any, name: str, width: int | None) -> NDArray[Any]:
         """Return a column of lists as (n, d); every row must have one, and all of one length."""
         column = self._complete(first, batch, name)
-        sizes = np.array([column.type.list_size] * len(column)) if self._is_fixed(column.type) else None
+        sizes = (
+            np.array([column.type.list_size] * len(column))
+            if self._arrow.types.is_fixed_size_list(column.type)
+            else None
+        )
         if sizes is None:
             offsets = column.offsets.to_numpy()
             sizes = np.diff(offsets)
@@ -145,9 +149,6 @@ class ParquetSource(ColumnSource):
             return "number"
         lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         return "list" if lists and self._kind(kind.value_type) == "number" else "other"
-
-    def _is_fixed(self, kind: Any) -> bool:
-        return bool(self._arrow.types.is_fixed_size_list(kind))
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

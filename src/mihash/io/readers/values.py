@@ -141,10 +141,6 @@ def as_flags(source: str, values: Sequence[Any], first: int) -> NDArray[np.bool_
     return np.array(found, dtype=np.bool_)
 
 
-def _is_empty(label: Any) -> bool:
-    return isinstance(label, str) and not label
-
-
 def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = False) -> NDArray[Any]:
     """Return the labels of rows as `OnlineIndex.add` takes them, masked where a row has none.
 
@@ -156,7 +152,10 @@ def as_labels(source: str, labels: Sequence[Any], first: int, names: bool = Fals
     >>> as_labels("mine.csv", [3, "", None], 0).tolist(), as_labels("mine.csv", [3, "cat", None], 0).tolist()
     ([3, None, None], ['3', 'cat', None])
     """
-    missing = np.array([validation.is_missing(label) or _is_empty(label) for label in labels], dtype=np.bool_)
+    missing = np.array(
+        [validation.is_missing(label) or (isinstance(label, str) and not label) for label in labels],
+        dtype=np.bool_,
+    )
     for place, label in enumerate(labels):
         part = isinstance(label, float) and not missing[place] and not label.is_integer()
         if part or (names and missing[place]):

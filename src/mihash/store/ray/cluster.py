@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InvalidInput, NotReady, StoreError, StoreLocked, Superseded
+from ...extras import load_extra
 from .log import Place
 from .shard import SUPERSEDED, Shard
 
@@ -28,11 +29,7 @@ Nodes = Sequence[str] | Mapping[str, str] | None
 
 def ray_module() -> Any:
     """Return Ray, or say how to install it."""
-    try:
-        import ray
-    except ImportError as error:  # pragma: no cover -- the tests install it
-        raise NotReady("A table on Ray needs Ray: install mihash[cluster].") from error
-    return ray
+    return load_extra("cluster", "A table on Ray needs Ray", "ray")
 
 
 def connect(address: str | None) -> bool:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ..candidates import Reached, by_margins
 from ..keys import key_array, key_dtype
+from ..nearest_codes import Reached, by_margins
 from ..question import Found, Nearest, Question
 from .log import View
 from .members import Members, missed

@@ -25,9 +25,9 @@ from ... import state as saved
 from ...errors import CorruptStore, InvalidInput, StoreLocked, Superseded
 from ...mapping import mapping_from_state
 from ...stopwatch import Stopwatch
-from ..candidates import Reached
 from ..edition import Edition
 from ..keys import Key
+from ..nearest_codes import Reached
 from ..question import Found, Nearest, Question
 from ..sqlite.code_versions import drop_mappings, propose
 from ..sqlite.database import DATABASE

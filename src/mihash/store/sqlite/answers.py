@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
 from ...search import Bitmap, as_bitmap, as_mask
-from ..candidates import Reached, candidates, reached
 from ..edition import Edition
 from ..filters import Condition
 from ..held_vectors import MOST_NUMBERS, HeldVectors
 from ..keys import key_array, key_dtype
+from ..nearest_codes import Reached, candidates, reached
 from ..question import Found, Nearest, Question
 from ..recall_target import most_candidates
 from ..rescoring import PRODUCT, rescored
