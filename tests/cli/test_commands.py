@@ -226,7 +226,7 @@ def test_keys_that_look_like_numbers(mihash, index):
         return json.loads(mihash("get", index, "--json", "--", text).out)["key"]
 
     assert [key(text) for text in ("3", '"3"', "7000", "007")] == [3, "3", "7000", "007"]
-    assert mihash("get", index, '"5"').err == "mihash: The key '\"5\"' is not stored.\n"
+    assert mihash("get", index, '"5"').err == "mihash: The key '5' is not stored.\n"
     assert mihash("get", index, "--", "-5").code == 2
     assert mihash("delete", index, "3", "7000").code == 0
     with library.OnlineIndex.open(index, read_only=True) as opened:

@@ -91,9 +91,9 @@ VECTORS = {"vectors": QUERIES.tolist()}
 @pytest.mark.parametrize(
     ("body", "status", "code", "told"),
     [
-        ({}, 422, "invalid_input", "`vectors` or `key`"),
-        (VECTORS | {"key": 1}, 422, "invalid_input", "`vectors` or `key`"),
-        ({"vectors": None, "key": None}, 422, "invalid_input", "`vectors` or `key`"),
+        ({}, 422, "invalid_input", "exactly one of `vectors` and `key`"),
+        (VECTORS | {"key": 1}, 422, "invalid_input", "exactly one of `vectors` and `key`"),
+        ({"vectors": None, "key": None}, 422, "invalid_input", "exactly one of `vectors` and `key`"),
         ({"key": "nobody"}, 404, "unknown_key", "'nobody' is not stored"),
         ({"key": "9"}, 404, "unknown_key", "not stored"),  # a text is not a number
         ({"vectors": [[1.0]]}, 422, "invalid_input", "features"),

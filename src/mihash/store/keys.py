@@ -93,9 +93,9 @@ def stored_keys(texts: Sequence[str], contains: Callable[[list[Key]], NDArray[np
     flat = [key for keys in candidates for key in keys]
     stored = {key for key, there in zip(flat, contains(flat).tolist(), strict=True) if there}
     found: list[Key] = []
-    for text, keys in zip(texts, candidates, strict=True):
+    for keys in candidates:
         key = next((key for key in keys if key in stored), None)
         if key is None:
-            raise UnknownName(f"The key {text!r:.200} is not stored.")
+            raise UnknownName(f"The key {keys[0]!r:.200} is not stored.")
         found.append(key)
     return found
