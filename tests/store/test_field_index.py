@@ -12,9 +12,10 @@ from mihash.errors import CorruptStore
 from mihash.store.change import Change
 from mihash.store.filters import compile_filter
 from mihash.store.sqlite import answers, field_index
+from mihash.store.sqlite import items as items_module
 from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave, mask_of
 from mihash.store.sqlite.file_format import create_schema
-from mihash.store.sqlite.items import describe_items, insert_items, remove_items
+from mihash.store.sqlite.items import describe_items, insert_items, list_items, remove_items
 from stored import FIRST, X, opened
 
 from mihash.store.metadata import encode_metadata  # isort: skip
@@ -38,10 +39,31 @@ VALUES = [
 ]
 
 
+def walked(connection, where, column="id"):
+    """What a walk over all metadata finds."""
+    sql, parameters, _ = compile_filter(where)
+    return [
+        value for (value,) in connection.execute(f"SELECT {column} FROM item WHERE {sql} ORDER BY id", parameters)
+    ]
+
+
+def keys_walked(table, where):
+    with table.database.read() as connection:
+        return sorted(walked(connection, where, "key"))
+
+
+def check_listed(connection, where):
+    """Lists of all items, of pages and of what comes after an item are those of a walk."""
+    condition, expected = compile_filter(where), walked(connection, where)
+    assert list_items(connection, condition)[0] == expected
+    for limit, after in ((0, -1), (1, -1), (2, 0), (3, 1), (99, 2), (None, 1)):
+        rest = [number for number in expected if number > after]
+        assert list_items(connection, condition, after, limit)[0] == rest[:limit]
+
+
 def masks(connection, where, ids):
     condition = compile_filter(where)
-    sql, parameters, _ = condition
-    found = {number for (number,) in connection.execute(f"SELECT id FROM item WHERE {sql}", parameters)}
+    found = set(walked(connection, where))
     fields = filtered_fields(connection)
     if not all(can_index(leaf) and leaf.name in fields for leaf in condition.leaves):
         return None
@@ -60,6 +82,7 @@ def test_an_index_finds_what_a_walk_finds(stored, more, where):
                 index_field(connection, name)
         found = masks(connection, where, np.arange(n))
         assert found is None or found[0] == found[1]
+        check_listed(connection, where)
         ids = np.arange(n, n + 3)
         insert_items(connection, ids, ids.tolist(), [encode_metadata(each) for each in more])
         enter(connection, ids.tolist())
@@ -69,10 +92,12 @@ def test_an_index_finds_what_a_walk_finds(stored, more, where):
         enter(connection, [n])
         found = masks(connection, where, np.arange(1, n + 3))
         assert found is None or found[0] == found[1]
+        check_listed(connection, where)
 
 
 @pytest.mark.parametrize("name", ["f", "a.f"])
-def test_every_operator_on_every_kind_of_value(name):
+def test_every_operator_on_every_kind_of_value(name, monkeypatch):
+    monkeypatch.setattr(items_module, "_NEAR", 1)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         create_schema(connection)
         stored = [{"f": value, "a": {"f": value}} for value in VALUES] + [{}, None, {"a.f": 1, "a": {"f": "abc"}}]
@@ -89,6 +114,7 @@ def test_every_operator_on_every_kind_of_value(name):
         for where in wheres:
             mine, theirs = masks(connection, where, ids)
             assert mine == theirs, where
+            check_listed(connection, where)
 
 
 @pytest.fixture
@@ -104,7 +130,7 @@ def test_a_filter_makes_an_index_that_every_change_keeps(table, folder):
         return sorted((which or table).search(X[:1], 99, where=where, rescore=0).keys[0].tolist())
 
     for where in ({"a": 1}, {"a": 2, "b.c": {"$startswith": "1"}}, {"a": {"$gt": 2}}, {"a": 7}):
-        assert found(where) == sorted(table.listed(compile_filter(where))[1])
+        assert found(where) == keys_walked(table, where)
     with table.database.read() as connection:
         assert filtered_fields(connection) == {"a": 0, "b.c": 1}
     table.add(X[40:50], [f"k{i}" for i in range(40, 50)], metadata=[{"a": 1}] * 10)
@@ -113,7 +139,7 @@ def test_a_filter_makes_an_index_that_every_change_keeps(table, folder):
     table.write(Change.update(["k3"], X[53:54]))
     table.delete(["k9", "k13"])
     for where in ({"a": 1}, {"a": [2, 3]}, {"a": {"$ne": 1}}, {"a": None}, {"b.c": "3"}):
-        assert found(where) == sorted(table.listed(compile_filter(where))[1])
+        assert found(where) == keys_walked(table, where)
     table.verify()
     with opened(folder, read_only=True) as reader:
         assert found({"a": 1}, reader) == found({"a": 1})
@@ -174,7 +200,7 @@ def test_a_table_that_becomes_large_gets_indexes_of_its_common_repeated_fields(t
         assert filtered_fields(connection) == {"kind": 0, "tags": 1}
     for where in ({"kind": 1}, {"tags": "1"}, {"often": None}, {"often": "x", "last": 1}):
         found = table.search(X[:1], 99, where=where, rescore=0).keys[0].tolist()
-        assert sorted(found) == sorted(table.listed(compile_filter(where))[1])
+        assert sorted(found) == keys_walked(table, where)
     table.verify()
 
 
@@ -208,3 +234,19 @@ def test_a_large_table_without_metadata_gets_no_index(table, monkeypatch):
     table.add(X[:50])
     with table.database.read() as connection:
         assert filtered_fields(connection) == {}
+
+
+@pytest.mark.parametrize("limit", [None, 1, 7])
+def test_a_rare_value_is_listed_without_a_walk(table, limit, monkeypatch):
+    monkeypatch.setattr(items_module, "_NEAR", 1)
+    table.add(X[:60], metadata=[{"a": i % 30, "b": i % 2} for i in range(60)])
+    with table.database.write() as connection:
+        index_field(connection, "a")
+    read = []
+    with table.database.read() as connection:
+        connection.set_trace_callback(read.append)
+        found = list_items(connection, compile_filter({"a": 29, "b": 1}), limit=limit)[0]
+        connection.set_trace_callback(None)
+    assert found == [29, 59][:limit]
+    walks = [query for query in read if "FROM item WHERE id >" in query]
+    assert walks == [] if limit is None else all("id <=" in query for query in walks)

@@ -211,9 +211,9 @@ class RecallTarget:
         if wait or not self._is_large(edition):
             return measure()
         self._in_background(measure)
-        before = self._choices.get(name, (_NEVER, Choice(0, None)))[1]
-        safe = min(most, max(few, _SAFE, before.rescore))
-        return Choice(safe, None, max(_SAFE_RANKED, before.n_ranked or 0))
+        known = [each for (*_, by_margins), (_, each) in list(self._choices.items()) if by_margins == name[2]]
+        safe = min(most, max([few, _SAFE, *(each.rescore for each in known)]))
+        return Choice(safe, None, max([_SAFE_RANKED, *(each.n_ranked or 0 for each in known)]))
 
     def _now(self, edition: "Edition | Published") -> _Moment:
         return _Moment(edition.version, self._table.last, edition.n_items)

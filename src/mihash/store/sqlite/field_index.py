@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,29 @@ def mask_of(
         return np.full(len(ids), tree.every)
     joined: NDArray[np.bool_] = (np.logical_and if tree.every else np.logical_or).reduce(masks)
     return joined
+
+
+def possible_ids(connection: sqlite3.Connection, tree: Tree) -> NDArray[np.int64] | None:
+    """Return the ids of items (increasing) of which a filter may be true, by the indexes; None if of any item.
+
+    Without an index, and where a condition is true of all items but some, nothing is ruled out.
+    """
+    return _possible(connection, tree, filtered_fields(connection))
+
+
+def _possible(connection: sqlite3.Connection, tree: Tree, fields: Mapping[str, int]) -> NDArray[np.int64] | None:
+    if isinstance(tree, Leaf):
+        if tree.name not in fields or not can_index(tree):
+            return None
+        found, are_those = _matching_ids(connection, tree, fields[tree.name])
+        return np.unique(found) if are_those else None
+    if isinstance(tree, Negation):
+        return None
+    parts = [_possible(connection, part, fields) for part in tree.parts]
+    known = [part for part in parts if part is not None]
+    if tree.every:
+        return reduce(np.intersect1d, known) if known else None
+    return np.unique(np.concatenate(known)) if known and len(known) == len(parts) else None
 
 
 def _matching_ids(connection: sqlite3.Connection, leaf: Leaf, number: int) -> tuple[NDArray[np.int64], bool]:

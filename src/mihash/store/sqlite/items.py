@@ -7,22 +7,25 @@ check. So there are two indexes of the keys, and a key is unknown when both say 
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore, DuplicateKey, InvalidInput, UnknownName
+from ..filters import Condition
 from ..keys import Key
 from ..metadata import decode_metadata
 from ..question import Item
 from .checksums import value_check, value_checks
+from .field_index import possible_ids
 from .file_format import check_structure
 from .segments import LabelKind, Segments
 
 COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
+_NEAR = 50  # rows are read for each item that is wanted, before an index is asked
 _DISAGREE = "The index of keys is damaged: {} Use a backup."
 
 
@@ -156,15 +159,42 @@ def stored_items(
 
 
 def list_items(
-    connection: sqlite3.Connection, sql: str, parameters: Sequence[Any], after: int = -1, limit: int | None = None
+    connection: sqlite3.Connection, where: Condition | None = None, after: int = -1, limit: int | None = None
 ) -> tuple[list[int], list[Key]]:
-    """Return ids and keys of the items after an id that match a condition, in order; at most ``limit``."""
-    query = f"SELECT id, key, metadata, seal FROM item WHERE id > ? AND {sql} ORDER BY id LIMIT ?"
-    rows = connection.execute(query, (after, *parameters, -1 if limit is None else limit)).fetchall()
+    """Return ids and keys of the items after an id that match a filter, in order; at most ``limit``."""
+    sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
+    rows: list[tuple[int, Key, str | None, int]] = []
+    for place, values in _places(connection, where, after, limit):
+        query = f"SELECT id, key, metadata, seal FROM item WHERE {place} AND {sql} ORDER BY id LIMIT ?"
+        left = -1 if limit is None else limit - len(rows)
+        rows += connection.execute(query, (*values, *parameters, left)).fetchall()
+        if len(rows) == limit:
+            break
     for number, key, text, seal in rows:
         _unsealed_key(number, key, seal)
         _unsealed_text(number, text, seal)
     return [row[0] for row in rows], [row[1] for row in rows]
+
+
+def _places(
+    connection: sqlite3.Connection, where: Condition | None, after: int, limit: int | None
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield conditions on the ids after one, in order, that together have all items that a filter may match.
+
+    With a limit the nearest rows are read first, which are enough if many items match.
+    """
+    if where is not None and limit is not None:
+        near = after + _NEAR * limit
+        yield "id > ? AND id <= ?", [after, near]
+        after = near
+    among = None if where is None else possible_ids(connection, where.tree)
+    if among is None:
+        yield "id > ?", [after]
+        return
+    start, size = int(np.searchsorted(among, after, side="right")), len(among) if limit is None else max(limit, 1)
+    while start < len(among):
+        yield f"id {_AMONG}", [json.dumps(among[start : start + size].tolist())]
+        start, size = start + size, 4 * size
 
 
 def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Sequence[str | None]) -> None:

@@ -273,9 +273,8 @@ class SQLiteTable(Table):
         self, where: Condition | None = None, after: int = -1, limit: int | None = None
     ) -> tuple[list[int], list[Key]]:
         """Return sequence numbers and keys of items after a number, in order; at most ``limit``."""
-        sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
         with self.database.read() as connection:
-            return list_items(connection, sql, parameters, after, limit)
+            return list_items(connection, where, after, limit)
 
     def unknown_fields(self, where: Condition) -> list[str]:
         """Return which fields of a filter no item has."""
