@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from mihash.index.learner_choice import default_bits, default_learner
+from mihash.index.defaults import default_bits, default_learner
 from mihash.sizing.calibration import calibrate, n_learned
 from mihash.sizing.plan import Plan, plan
 

@@ -1,8 +1,8 @@
 """Packed binary codes and their Hamming distance (Sec. 3, Eq. 1).
 
 A code of b bits is ceil(b / 8) bytes, bit 0 first (NumPy's ``packbits(..., bitorder="little")``); spare bits
-at the end are zero. Inside the package codes travel as rows of 64-bit words (`as_words`), which is what a
-processor counts at once.
+at the end are zero. Inside the package codes are rows of 64-bit words (`as_words`): a processor counts the ones of
+a word with one instruction.
 """
 
 from __future__ import annotations

@@ -31,14 +31,14 @@ _BINS = 32  # of distances that are no small whole numbers; each holds as many p
 
 @dataclass(frozen=True)
 class Quantizer:
-    """A quantizer of any kind, by the distances that it finds: product quantization, inverted files, RaBitQ.
+    """A quantizer of any kind, given by its distances: product quantization, inverted files, RaBitQ.
 
     Parameters
     ----------
     distances
         A callable from vectors (n, d) to a matrix (n, n): entry (i, j) is the distance from row i as a query to
-        row j as a stored vector. Infinity says that a search does not find it, for example because its list is
-        not probed. Only their order within a row matters for recall, and their order for information.
+        row j as a stored vector. Use infinity for a row that a search does not find, for example because its list
+        is not probed. Only their order within a row matters for recall, and their order for information.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def recall_at(k: int, distances: NDArray[Any], true: NDArray[np.bool_]) -> Float
     distances
         The matrix (n, n) of distances; infinity is never found.
     true
-        The matrix (n, n) of who is a neighbour; its diagonal is not looked at.
+        The matrix (n, n) of which pairs are neighbours; its diagonal is ignored.
 
     Examples
     --------

@@ -68,7 +68,7 @@ class DriftWatch:
     For each block, before the learner sees it, z measures how the block differs from the sample under one mapping.
     With labels z = (mean I(D; C) of the block's examples with the sample - mean of the sample's own) / its
     standard error. Without labels -z is the mean over the bits of the squared t of the block's mean and of its
-    variance, less 2, which is what chance gives; projections are cut off 2.5 scales from their median, and -z is
+    variance, minus 2, its value under chance; projections are cut off 2.5 scales from their median, and -z is
     divided if few or correlated bits make it vary more. A one-sided CUSUM sums how far z falls below its usual
     value::
 
@@ -76,9 +76,9 @@ class DriftWatch:
 
     The usual value is a moving average, at most 0: the mapping was learned from the sample, which therefore looks
     better than new blocks, most of all early in a stream. Slow changes move the usual value along, and raise no
-    alarm. It follows z closely in the quiet time at the start, and without labels in that after an alarm: until
-    the sample is replaced, each block differs from it for the reason that is known. Without labels the slack is
-    multiplied by sqrt(1 - usual), as squares vary more the larger they are.
+    alarm. It follows z closely in the quiet time at the start, and without labels also in the quiet time after an
+    alarm: until the sample is replaced, each block differs from it because of the change that raised the alarm.
+    Without labels the slack is multiplied by sqrt(1 - usual), as squares vary more the larger they are.
 
     In a loop (``OnlineHashing(..., drift=DriftWatch())``) an alarm makes the sample and the learner follow: the
     reservoir samples as if the stream had just filled it, and the learner's `refresh` discounts its sums.
@@ -197,7 +197,7 @@ class DriftWatch:
     def add(self, evidence: Evidence, n: int, class_names: ClassNames | None = None) -> Alarm | None:
         """Add the evidence of a block of n examples; return an alarm where the sum is above the threshold.
 
-        The sum is not begun again: call `restart` for that. ``class_names`` returns the names of classes.
+        This does not reset the sum: call `restart` for that. ``class_names`` returns the names of classes.
         """
         self.seen += n
         self._waited += n
@@ -218,7 +218,7 @@ class DriftWatch:
         return Alarm(self.seen, self._sum, arrivals, sample, moved, reason)
 
     def restart(self) -> None:
-        """Begin the sum again, as after an alarm."""
+        """Reset the sum, as after an alarm."""
         self._sum, self._waited = 0.0, 0
 
     def parameters(self) -> dict[str, Any]:

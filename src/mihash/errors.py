@@ -9,11 +9,11 @@
     │   └── ReadOnly                     a change, in a process that only reads
     ├── SnapshotMismatch (ValueError)    codes of two different hash mappings were mixed
     ├── UnknownName (KeyError)           no learner, data set or option of that name
-    ├── Renamed (AttributeError)         a name of an earlier release; the message says the new one
+    ├── Renamed (AttributeError)         a name of an earlier release; the message gives the new one
     ├── ServiceError                     a service failed, or could not be reached
     └── StoreError                       something stored cannot be read or written
         ├── CorruptStore                 bytes are missing or changed
-        ├── DeadlineExceeded             reading took longer than it may
+        ├── DeadlineExceeded             a read passed its deadline and was stopped
         ├── PartialFailure               shards of a cluster cannot be reached
         ├── StoreLocked                  it is open for writing already
         ├── Superseded                   another coordinator has taken over an index on Ray
@@ -43,7 +43,7 @@ class ReadOnly(NotReady):
 
 
 class SnapshotMismatch(MIHashError, ValueError):
-    """Codes made by one hash mapping met codes made by another."""
+    """Codes of two different hash mappings were mixed."""
 
 
 class UnknownName(MIHashError, KeyError):

@@ -32,7 +32,7 @@ from .state import State
 
 
 class Reservoir:
-    """A sample of at most ``size`` examples of a stream, and who is a neighbour of whom in it.
+    """A sample of at most ``size`` examples of a stream, and the rule for which of them are neighbours.
 
     Examples come with class labels, with multi-labels, or without: the first ones decide. Without labels,
     neighbours are closer than the 5 % quantile of the sample's pair distances. The quantile is computed again each
@@ -49,13 +49,13 @@ class Reservoir:
         first ``memory`` examples; from then on, an example that is ``a`` examples old is kept with a probability
         proportional to (1 - 1 / memory)^a. None: uniform over the whole stream.
     neighbors
-        A rule to use instead: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
+        A rule to use in place of these: a neighbourhood of `mihash.neighbors`, or a Euclidean threshold.
 
     Attributes
     ----------
     measures
         Whether the 5 % quantile is kept up to date. A loop whose learner and triggers do not use it turns that
-        off; it is then computed when it is asked for, of the sample of that moment.
+        off; it is then computed on request, from the sample at that moment.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Reservoir:
 
     @property
     def neighborhood(self) -> Neighborhood | None:
-        """Who is a neighbour of whom; None until two examples without labels were seen."""
+        """The rule for which examples are neighbours; None until two examples without labels were seen."""
         if self.measures or self._neighborhood is not None or len(self) < 2:
             return self._neighborhood
         if self._asked is None or self._asked[0] != self.seen:
@@ -129,7 +129,7 @@ class Reservoir:
 
     @property
     def given_neighborhood(self) -> Neighborhood | None:
-        """The rule that was given in place of the usual ones; None if none was."""
+        """The rule that was passed as ``neighbors``; None if none was."""
         return self._fixed
 
     def projected(self, mapping: HashMapping) -> NDArray[np.float32]:

@@ -76,9 +76,9 @@ class Trigger(ABC):
         y
             Its labels: integers or strings (n,), a 0/1 matrix (n, classes), or None.
         neighbors
-            Who is a neighbour: None for the labels' own rule (without labels: closer than the 5 % quantile of
-            the sample's distances), a number for a Euclidean threshold, a boolean matrix (n, n), or a rule of
-            `mihash.neighbors`.
+            Which pairs are neighbours: None for rows that share a label (without labels: rows closer than the 5 %
+            quantile of the sample's distances), a number for a Euclidean threshold, a boolean matrix (n, n), or a
+            rule of `mihash.neighbors`.
         quality
             What is measured: ``"information"``, in bits; or ``"recall@10"``, with any number: the share of the ten
             nearest others that are among the ten nearest by code. With labels or neighbours it is the share of
@@ -189,9 +189,10 @@ class PriceUpdate(Trigger):
         S <- max(0, S + sum over a block of (i_current - i_snapshot) / m),
 
     where m is a moving average of i_current minus ``by_chance``, and at least a tenth of it, with a weight of 0.1
-    for each block. A block may count for several blocks. If S exceeds the price, the trigger requests a rehash and
-    resets S to 0. This is the rent-or-buy rule: if the loss never falls while a table is kept, and newer mappings
-    are never worse, it costs at most twice as much as the best schedule in hindsight, plus one interval.
+    for each block. If not every block is measured, one counts for several. If S exceeds the price, the trigger
+    requests a rehash and resets S to 0. This is the rent-or-buy rule: if the loss never falls while a table is
+    kept, and newer mappings are never worse, it costs at most twice as much as the best schedule in hindsight,
+    plus one interval.
 
     The loop calls `observe` for each block of the stream and saves `state`. `decide` alone measures ``X`` once: it
     takes the rows of ``X`` as the examples since the last rehash, measures each against the others, and keeps no
@@ -244,7 +245,7 @@ class PriceUpdate(Trigger):
             The information (n,) of each example with the sample as it was before the block, under the current
             mapping and under the one of the table, in bits.
         n_blocks
-            How many blocks it stands for, where others are not measured.
+            How many blocks this one counts for; more than one if others are not measured.
 
         Examples
         --------
@@ -261,7 +262,7 @@ class PriceUpdate(Trigger):
         self.missed = max(0.0, self.missed + _share(difference, self._usual))
 
     def updated(self) -> None:
-        """Begin the sum again: there is a new table."""
+        """Reset the sum: there is a new table."""
         self.missed = 0.0
 
     def judge(self, moved: bool, n_sample: int, measure: Measure, unit: str = "bits") -> Decision:  # noqa: ARG002 -- measured before

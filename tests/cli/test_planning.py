@@ -140,8 +140,8 @@ def test_the_largest_and_the_smallest_are_told(mihash, calls, words):
 
 
 def test_a_stream_that_is_too_fast_is_told(mihash, calls):
-    assert "the stream would wait" in mihash("plan", "--rate", 1e6).err
-    assert "the stream would wait" not in mihash("plan", "--rate", 10).err
+    assert "rows would queue up" in mihash("plan", "--rate", 1e6).err
+    assert "rows would queue up" not in mihash("plan", "--rate", 10).err
     assert len(calls) == 2
 
 

@@ -13,7 +13,7 @@ from mihash.service import Limits
 from mihash.service.client import Client
 from mihash.service.problems import Problem
 from mihash.service.schemas import DeleteBody, ItemsBody, SearchBody
-from mihash.service.thread_pools import WorkerPool
+from mihash.service.thread_pools import ThreadPool
 from over_http import Caller, D, rows
 
 FLOATS = "application/octet-stream"
@@ -311,7 +311,7 @@ def test_a_large_add_holds_nobody_up(running, monkeypatch):
 
 def test_only_changes_are_waited_for_at_the_end():
     pulled, done = threading.Event(), []
-    reads, changes = WorkerPool("read", 1, 2), WorkerPool("write", 1, 2, writes=True)
+    reads, changes = ThreadPool("read", 1, 2), ThreadPool("write", 1, 2, writes=True)
     running, waiting = reads.submit(pulled.wait), reads.submit(lambda: done.append("read"))
     for name in ("first", "second"):
         changes.submit(lambda name=name: (time.sleep(0.2), done.append(name)))
@@ -332,7 +332,7 @@ def test_only_changes_are_waited_for_at_the_end():
 
 def test_a_read_that_is_abandoned_at_the_end_is_answered():
     async def run():
-        pool, release = WorkerPool("read", 1, 1), threading.Event()
+        pool, release = ThreadPool("read", 1, 1), threading.Event()
         pool.submit(release.wait)
         waiting = asyncio.create_task(pool.run(lambda: None, timeout_s=60))
         await asyncio.sleep(0)

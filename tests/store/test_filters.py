@@ -491,7 +491,7 @@ KNOWN = (
         ({"a\0b": 1}, r"^Each name in `where` must not hold the character NUL"),
         ({"\ud800": 1}, r"^Each name in `where` must be text; .* half a surrogate pair"),
         ({"$nor": [{}]}, r"got '\$nor'\. Known: \$and, \$or, \$not; .* A field of this name is '\$\$nor'\."),
-        ({"$gte": 3}, r"got '\$gte'\. Known: \$and, \$or, \$not; others go to a field"),
+        ({"$gte": 3}, r"got '\$gte'\. Known: \$and, \$or, \$not; other operators belong to a field"),
         ({"$": 3}, r"got '\$'\."),
         ({"$or": []}, r"^`where\['\$or'\]` must be a list of at least one filter; got \[\]\.$"),
         ({"$and": ()}, r"^`where\['\$and'\]` must be a list of at least one filter"),

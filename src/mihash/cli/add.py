@@ -105,14 +105,14 @@ def add(
     interrupted at any time, even by a kill; the same command resumes where it stopped. A file that has grown is
     added from its first new row on; a file that was added before is not added again.
 
-    A file is refused, even with --no-check, if the vectors, keys, labels or metadata of rows that were added have
-    changed: because the file has changed, or because other columns are named. It is also refused if rows of it
-    were deleted from the index: choose with --deleted what to do with them. An updated item counts as added.
-    If an index has checksums of the vectors only, because it was made before mihash stored those of labels and
-    metadata, labels and metadata are not compared the first time, and a note says so.
+    The command refuses a file, even with --no-check, if the vectors, keys, labels or metadata of rows that were
+    added have changed, because the file has changed or other columns are named. It also refuses a file if rows of
+    it were deleted from the index: choose with --deleted what to do with them. An item that was updated later
+    still counts as added. An index that an earlier mihash made may have checksums of the vectors only: then labels
+    and metadata are not compared the first time, and a note says so.
 
-    The standard input is read once, so blocks of rows before a bad one stay. With --source it can be resumed: send
-    the same rows again.
+    The standard input can be read only once, so blocks of rows before a bad row stay in the index. With --source
+    it can be resumed: send the same rows again.
 
     In a .npz file, columns are arrays by name; for a .npy file, they are further .npy files, named by their paths.
     In CSV, a field that looks like a number is a number, true and false are booleans (--where flag=true), and an

@@ -212,7 +212,7 @@ def plan(
     rehashes may then differ.
     """
     from ..errors import InvalidInput
-    from ..index.learner_choice import default_bits, default_learner
+    from ..index.defaults import default_bits, default_learner
     from ..index.options import N_BITS
     from ..io.readers import Columns
     from ..online import MomentHash
@@ -247,8 +247,8 @@ def plan(
     )  # fmt: skip
     if rate is not None and rate > costs.ingest_rate:
         note(
-            f"One core learns from {costs.ingest_rate:,.0f} rows per second, fewer than {rate:,.0f}: the stream "
-            "would wait. Learn from a part of it, and store the rest."
+            f"One core learns from {costs.ingest_rate:,.0f} rows per second, fewer than {rate:,.0f}: rows would "
+            "queue up. Learn from a part of them, and only store the others."
         )
     if as_json:
         json_line({**asdict(costs), **{f"measured_{name}": value for name, value in asdict(machine).items()}})

@@ -265,11 +265,11 @@ def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
     if as_json:
         json_line({} if found is None else dict(found))
     elif found is None:
-        note("No decision has measured a gain: it takes rows, and a learner that moves its mapping.")
+        note("No decision has measured a gain yet: this needs more rows, and a learner that changes its mapping.")
     elif found.cost <= 0:
         say(
-            f"The tables missed nothing: over {counted(found.checks, 'check')}, newer mappings said no more about "
-            "the rows that came. There was nothing to gain from other rehashes."
+            f"The tables missed nothing: over {counted(found.checks, 'check')}, newer mappings gave no more "
+            "information about the new rows. Other rehashes would have gained nothing."
         )
     else:
         say(

@@ -16,7 +16,8 @@ _DRIFT = "drift"
 Scale = Annotated[str, typer.Option(help="smoke (included digits), small (generated) or full (--data).")]
 Data = Annotated[Path | None, typer.Option(help="Folder of features for --scale full (or MIHASH_DATA).")]
 SeedFolder = Annotated[
-    int, typer.Option(min=0, help="Seeds everything random; each seed but 0 has a folder of results of its own.")
+    int,
+    typer.Option(min=0, help="Seeds everything random; results of a seed other than 0 go to their own folder."),
 ]
 
 
@@ -107,15 +108,15 @@ def reproduce(
     page: Annotated[
         Path | None,
         typer.Option(
-            help="A page of Markdown to write claims, tables and figures into as well, between its lines "
-            "<!-- tables --> and <!-- end of tables -->; figures go to images/results beside it."
+            help="A Markdown page to update as well: claims and tables go between its lines <!-- tables --> and "
+            "<!-- end of tables -->, and figures to images/results beside it."
         ),
     ] = None,
 ) -> None:
     """Run the paper's experiments, and make tables, figures and a report.
 
-    'drift' runs streams that change instead, at the scales smoke and full, with seeds that count from --seed
-    (docs/drift.md).
+    'drift' runs the benchmark of streams that change instead, at the scales smoke and full; its seeds count up
+    from --seed (docs/drift.md).
 
     After an interruption, run the same command: it continues with the results that are missing.
     """

@@ -42,7 +42,7 @@ def serve(
         int | None,
         typer.Option(
             metavar="N",
-            help="With --read-only, processes that answer; one that ends is started again.",
+            help="With --read-only, the number of processes that answer; one that ends is restarted.",
             show_default="this process alone",
             min=1,
             max=1000,
@@ -116,8 +116,8 @@ def serve(
     Ctrl-C or SIGTERM stops it: accepted requests are answered, and the index is closed. Routes, errors and limits
     are in docs/service.md.
 
-    One process writes to an index. With --read-only, others serve searches beside it, on a port of their own;
-    changes get 403. With --workers N, N processes share that port.
+    One process writes to an index. With --read-only, other processes serve searches of the same index on another
+    port, and answer changes with 403. With --workers N, N processes share that port.
     """
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # searches run in parallel; read when NumPy is loaded

@@ -28,7 +28,7 @@ _PAGE = 1000
 
 
 class IndexItems(IndexState):
-    """The verbs of an index. Every change is one transaction: all of it is stored, or nothing."""
+    """The operations on items. Every change is one transaction: all of it is stored, or nothing."""
 
     def add(
         self,
@@ -40,7 +40,7 @@ class IndexItems(IndexState):
         source: tuple[str, int] | Reading | None = None,
         at_once: int | None = None,
     ) -> list[Key]:
-        """Store vectors, learn from them, return their keys; they are on the disk, and found, when it returns.
+        """Store vectors, learn from them, and return their keys; on return, they are on disk and searchable.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class IndexItems(IndexState):
         after
             Only items that are younger than the item of this key: with ``limit``, the next page. If a page that
             this process has read ended with the key, the list goes on where that page ended, even if the item was
-            replaced or deleted since. Otherwise an unknown key raises `UnknownName`. `page` does without a key.
+            replaced or deleted since. Otherwise an unknown key raises `UnknownName`. `page` needs no key.
         limit
             Return at most this many keys.
         """
@@ -268,7 +268,7 @@ class IndexItems(IndexState):
         return Page(found[:most], place(table, ids[most - 1]))
 
     def place(self, key: Key) -> str:
-        """Return the place after an item, for `page`; of a key with which a page ended, where that page ended."""
+        """Return the cursor after an item, for `page`; if a page ended with its key, the end of that page."""
         table = self._table
         return place(table, self._number(table, key))
 

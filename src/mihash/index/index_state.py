@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .. import validation
-from ..errors import CorruptStore, InvalidInput, NotReady, ReadOnly, StoreError, UnknownName
+from ..errors import CorruptStore, InvalidInput, NotReady, StoreError, UnknownName
 from ..label_names import LabelNames
 from ..loop.learning_loop import Loop
 from ..store.backends import open_table
@@ -22,8 +22,8 @@ from ..store.keys import Key
 from ..store.table import Table
 from .background_rehash import Builder
 from .bulk_learning import BulkLearning
+from .defaults import with_choices
 from .durable_loop import DurableLoop
-from .learner_choice import with_choices
 from .options import Options
 from .page import PageEnds
 
@@ -141,8 +141,7 @@ class IndexState:
         """Return the learner's state after the newest row, where this process may write."""
         if self._closed:
             raise NotReady("The index is closed.")
-        if self.read_only:
-            raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
+        self._table.database.check_writable()
         fresh = self._durable.known is None
         loop = self._durable.loop
         if fresh and self._table.edition is not None and self._table.waiting() is not None:

@@ -68,7 +68,7 @@ class IndexVersions(IndexState):
         return self._durable.checks(after, limit)
 
     def versions(self) -> list[Version]:
-        """Return the versions that have answered queries, in order, and what each took to make."""
+        """Return the versions that have answered queries, in order, each with its items and build time."""
         return self._table.versions()
 
     def hindsight(self, price: float | None = None) -> Hindsight | None:

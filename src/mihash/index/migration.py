@@ -42,7 +42,7 @@ _CONTENTS = (
 
 @dataclass(frozen=True)
 class Progress(Record):
-    """How far a migration is.
+    """The progress of a migration.
 
     Attributes
     ----------

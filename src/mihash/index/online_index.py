@@ -4,7 +4,7 @@ Here it is created, opened, measured, checked, migrated and closed. Its items, i
 three parts (`index_items`, `index_search`, `index_versions`), which share their state (`index_state`).
 
 It keeps the vectors, learns its hash mapping from them as they arrive, recomputes the codes when the trigger says
-so, answers queries all the while, and comes back after a crash exactly as acknowledged. docs/index.md says how.
+so, answers queries meanwhile, and has every acknowledged change after a crash. docs/index.md says how.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from ..store.sqlite.code_versions import now
 from ..store.sqlite.settings import UNLESS_LABELLED
 from ..store.window import Window
 from ..trigger import Trigger
+from .defaults import settle_factors, settled
 from .durable_loop import DurableLoop
 from .index_items import IndexItems
 from .index_search import IndexSearch
 from .index_state import STORED
 from .index_versions import IndexVersions
-from .learner_choice import settle_factors, settled
 from .migration import Migration, begin_beside, is_filling, kept_generation, next_folder, reclaim
 from .options import Options, RareOptions, names_former
 from .stats import Stats, degenerate_codes, low_recall
@@ -44,7 +44,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
     """A durable index of vectors whose binary codes are learned from what is added.
 
     `mihash.open` opens one, or creates it. One process writes; any number of threads search, and other processes
-    that open it with ``read_only=True`` follow.
+    that open it with ``read_only=True`` follow its changes.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def names_former(call: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def default_trigger(interval: int = 100) -> PriceUpdate:
-    """Return the trigger of an index that none was given for: a rehash is worth 20 perfect queries."""
+    """Return the default trigger: a rehash costs as much as 20 perfectly answered queries are worth."""
     return PriceUpdate(interval=interval)
 
 
@@ -70,7 +70,7 @@ def _earlier_trigger(interval: int) -> TriggerUpdate:
 
 
 def as_watch(drift: DriftWatch | bool | None) -> DriftWatch | None:
-    """Return a drift watch that was given as an object, or as whether there is one."""
+    """Return the drift watch for a value of `drift`: a `DriftWatch`, True, False or None."""
     if not isinstance(drift, DriftWatch | bool | None):
         raise InvalidInput(f"`drift` must be a DriftWatch, True or False; got {drift!r:.80}.")
     return DriftWatch() if drift is True else drift or None

@@ -1,4 +1,4 @@
-"""Pages of keys, and the places where they end, which stay whatever becomes of the last item."""
+"""Pages of keys, and their cursors, which stay valid if the last item is replaced or deleted."""
 
 import re
 import threading

@@ -62,8 +62,8 @@ class Check(Record):
         Whether the current mapping was accepted.
     gain, current, snapshot
         The gain in quality and the two qualities that were compared, in bits; None if they were not measured.
-        Of an alarm: its strength, and what the codes say about new examples and about the sample. Of a price: the
-        new and the old one are ``current`` and ``snapshot``.
+        For an alarm: its strength, and the information of the codes about new examples and about the sample. For a
+        price: ``current`` is the new price, and ``snapshot`` the old one.
     reason
         One sentence for a person.
     at, status, items, seconds

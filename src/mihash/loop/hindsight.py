@@ -1,7 +1,7 @@
 """When it would have been best to rehash, in hindsight: a dynamic programme over recorded curves.
 
 The cost of a schedule is what its tables missed, in perfectly answered queries, plus a price for each rehash. A
-trigger decides without knowing what comes; how much more than the best schedule it cost says how well it did.
+trigger decides without knowing what comes. How much more it cost than the best schedule shows how well it did.
 """
 
 from __future__ import annotations

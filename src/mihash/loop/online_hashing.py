@@ -70,7 +70,7 @@ class OnlineHashing:
     learner
         An online hashing method of `mihash.online`; `feed` moves it.
     trigger
-        When to update the table: `TriggerUpdate`, `PriceUpdate` or `FixedRate`; None for only when `rehash` is
+        When to update the table: `TriggerUpdate`, `PriceUpdate` or `FixedRate`; None: only when `rehash` is
         called.
     reservoir_size
         How many examples of the stream are sampled, at least 2; the paper uses 5 % of the stream.

@@ -1,12 +1,12 @@
 """Two bytes for each item that turn sums of margins into estimates of distances.
 
 With y the distances of an item to the hyperplanes and q those of a query, both with the signs of their bits, the
-code of the item says sign(y) only. The vector f sign(y) with f = |y|^2 / |y|_1 is the multiple of it whose product
-with y is right. So |y|^2 - 2 f (|q|_1 - 2 m) estimates |q - y|^2 - |q|^2, where m is the sum of the query's
+code of the item has sign(y) only. The vector f sign(y) with f = |y|^2 / |y|_1 is the multiple of it whose product
+with y is |y|^2. So |y|^2 - 2 f (|q|_1 - 2 m) estimates |q - y|^2 - |q|^2, where m is the sum of the query's
 margins over the bits that differ (the factors of RaBitQ: Gao and Long, SIGMOD 2024). The bytes are |y|^2 from 2^-8
 to 2^4 and f sqrt(b) from 2^-4 to 2^2, on a logarithmic scale: steps of 3.3 % and 1.6 %. Normalised features have a
-mean square length of 1, so nearly all items are inside; others get the nearest end. Of more bits than features, y
-is divided by sqrt(b / d) before.
+mean square length of 1, so nearly all items are inside; others get the nearest end. If there are more bits than
+features, y is first divided by sqrt(b / d).
 """
 
 from functools import lru_cache

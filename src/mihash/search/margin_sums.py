@@ -1,7 +1,7 @@
-"""Margins: candidates ranked again by how far the query is from the hyperplanes that part it from them.
+"""Margins: ranks candidates again by how far the query is from the hyperplanes that separate it from them.
 
-A code tells on which side of each hyperplane an item is; of the query, the distance to each hyperplane is known as
-well. A bit that differs says little where the query is close to its hyperplane. So candidates with about the same
+A code tells on which side of each hyperplane an item is; for the query, the distance to each hyperplane is known,
+too. A bit that differs says little where the query is close to its hyperplane. So candidates with about the same
 Hamming distance are ranked by the sum of the query's margins over the bits that differ (asymmetric distance).
 
 Sums are made in a fixed order in float32, byte by byte and in a byte from bit 0 on: the same on every machine.

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from .demo_stream import Replay as Replay
     from .index_service import Service as Service
     from .limits import Limits as Limits
-    from .reader_processes import serve_readers as serve_readers
     from .server import Running as Running
     from .server import read_token as read_token
     from .server import serve as serve
+    from .worker_processes import serve_readers as serve_readers
 
 _MODULES = {
     "Limits": "limits",
@@ -27,7 +27,7 @@ _MODULES = {
     "create_app": "app",
     "read_token": "server",
     "serve": "server",
-    "serve_readers": "reader_processes",
+    "serve_readers": "worker_processes",
 }
 
 __all__ = ["Limits", "Replay", "Running", "Service", "create_app", "read_token", "serve", "serve_readers"]

@@ -1,7 +1,8 @@
 """Middleware around every request: access, the limit of requests, headers, metrics, and errors.
 
-Without a token only this machine is served, and pages of other sites in a browser on it must not reach the index:
-neither by a request of their own (Origin) nor by a host name that resolves to this machine (Host).
+Without a token, the service answers only this machine. Pages of other sites in a browser on this machine must not
+reach the index: neither by a request of their own (Origin) nor by a host name that resolves to this machine
+(Host).
 """
 
 import hmac

@@ -159,7 +159,7 @@ class Client(ServiceConnection):
     def items(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
     ) -> Iterator[tuple[Key, dict[str, Any] | None]]:
-        """Yield keys and metadata of items in the order of their age, at most ``limit``; a page at a time.
+        """Yield keys and metadata of items, oldest first, at most ``limit``, read a page at a time.
 
         Items may be replaced or deleted meanwhile; a replaced item is yielded again at the end.
         """

@@ -1,7 +1,7 @@
-"""Searches without options in the address, answered before the routes are asked: they are most of all requests.
+"""Answers searches without a query string before routing, because most requests are such searches.
 
-FastAPI would look for the route, for options in the query string, and for what to close after it, which takes as
-long as the search of a small index. The answer is the same.
+FastAPI would look for the route, for options in the query string, and for resources to close, which takes as long
+as the search of a small index. The answer is the same.
 """
 
 from pydantic import ValidationError

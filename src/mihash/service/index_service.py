@@ -20,7 +20,7 @@ from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
 from .request_bodies import BodyReceiver
-from .thread_pools import WorkerPool
+from .thread_pools import ThreadPool
 
 Result = TypeVar("Result")
 Work = Callable[[OnlineIndex], Result]
@@ -78,10 +78,10 @@ class Service:
         if self.cors.allows_all and token is None:
             raise InvalidInput("`cors_origins` may be '*' only with a token: give `token`, or name the origins.")
         self.bodies, self.metrics, self.feed = BodyReceiver(limits), Metrics(worker), EventFeed(self)
-        self.writes = WorkerPool("write", 1, limits.waiting_writes, writes=True, idle_work=self._learn)
-        self.reads = WorkerPool("read", limits.searchers, limits.waiting_searches)
+        self.writes = ThreadPool("write", 1, limits.waiting_writes, writes=True, idle_work=self._learn)
+        self.reads = ThreadPool("read", limits.searchers, limits.waiting_searches)
         # a filter may scan the metadata of all items, and a measurement waits for the learner: other reads do not
-        self.slow_reads = WorkerPool("slow read", limits.searchers, limits.waiting_searches)
+        self.slow_reads = ThreadPool("slow read", limits.searchers, limits.waiting_searches)
         self._pools = (self.writes, self.reads, self.slow_reads)
         self.inline_searches = InlineSearches()
         self._row_s = 0.0  # seconds to learn from a row, the last time
@@ -133,7 +133,7 @@ class Service:
             return short.timed(lambda: search(index), codes, margins)
         return await self.read(lambda index: short.timed(lambda: search(index), codes, margins))
 
-    async def _run(self, pool: WorkerPool, work: Work[Result]) -> Result:
+    async def _run(self, pool: ThreadPool, work: Work[Result]) -> Result:
         index = self.index
         return await pool.run(lambda: work(index), self.limits.timeout_s)
 

@@ -91,11 +91,12 @@ def _parse_items(
         vectors = vectors_of(items.vectors)
         metadata = _encode_metadata(items.metadata, limits.item_metadata)
         more = {"y": items.labels, "keys": items.keys, "metadata": metadata}
-    _check_rows(len(vectors), limits)
+    check_rows(len(vectors), limits)
     return vectors, more
 
 
-def _check_rows(n: int, limits: Limits) -> None:
+def check_rows(n: int, limits: Limits) -> None:
+    """Refuse more rows than a request may store."""
     if n > limits.rows:
         raise invalid(f"A request may store at most {limits.rows:,} rows; got {n:,}. Send them in parts.")
 
@@ -186,7 +187,7 @@ def _parse_change(
 ) -> tuple[UpsertBody | UpdateBody, NDArray[np.float32] | None, list[EncodedMetadata | None] | None]:
     items = schema.parse(body)
     vectors = None if items.vectors is None else vectors_of(items.vectors)
-    _check_rows(len(items.keys), limits)
+    check_rows(len(items.keys), limits)
     return items, vectors, _encode_metadata(items.metadata, limits.item_metadata)
 
 

@@ -16,7 +16,7 @@ _INDEX_METRICS = (  # name, type, help, and the field of the stats
     ("mihash_examples_total", "counter", "Examples learned from.", "seen"),
     ("mihash_behind_rows", "gauge", "Rows stored but not learned from yet.", "behind"),
     ("mihash_decisions_total", "counter", "Decisions of the trigger.", "decisions"),
-    ("mihash_alarms_total", "counter", "Alarms: how often the stream was found to have changed.", "alarms"),
+    ("mihash_alarms_total", "counter", "Alarms of the drift watch.", "alarms"),
     ("mihash_versions_total", "counter", "Versions published.", "updates"),
     ("mihash_rehashing", "gauge", "1 while a version is being built.", "rehashing"),
     ("mihash_paused", "gauge", "1 while rebuilding is paused.", "paused"),

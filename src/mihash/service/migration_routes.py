@@ -11,6 +11,7 @@ from ..index.migration import Migration
 from ..index.migration import Progress as ProgressRecord
 from ..index.online_index import OnlineIndex
 from .index_service import Service, service_of
+from .item_routes import check_rows
 from .openapi import body_of, route_responses
 from .problems import invalid
 from .record_schemas import record_schema
@@ -136,8 +137,7 @@ def _under_way(index: OnlineIndex) -> Migration:
 
 def _check_size(service: Service, n_rows: int, n_features: int) -> None:
     limits = service.limits
-    if n_rows > limits.rows:
-        raise invalid(f"A request may store at most {limits.rows:,} rows; got {n_rows:,}. Send them in parts.")
+    check_rows(n_rows, limits)
     if n_features > limits.features:
         raise invalid(f"`vectors` must have at most {limits.features:,} features; got {n_features:,}.")
 

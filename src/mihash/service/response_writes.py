@@ -1,7 +1,7 @@
 """Head and body of a response, sent to the network together.
 
-uvicorn writes them one after the other. Each write is a call of the system, which on one machine also wakes the
-client. A head that states the length of the body waits for it; that of a stream is sent at once.
+uvicorn writes them one after the other. Each write is a system call, which on one machine also wakes the client.
+So a head that states the length of the body waits for the body; the head of a stream is sent at once.
 """
 
 import asyncio

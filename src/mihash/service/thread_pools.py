@@ -47,10 +47,10 @@ class _Job:
         self.error: BaseException | None = None
 
 
-class _Worker(threading.Thread):
+class _PoolThread(threading.Thread):
     """A thread of a pool; an idle one waits for a job, or None to end, in a queue of its own."""
 
-    def __init__(self, work: "Callable[[_Worker], None]", name: str) -> None:
+    def __init__(self, work: "Callable[[_PoolThread], None]", name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._work = work
         self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -60,7 +60,7 @@ class _Worker(threading.Thread):
         self._work(self)
 
 
-class WorkerPool:
+class ThreadPool:
     """A few threads and a queue of limited length.
 
     Parameters
@@ -79,7 +79,7 @@ class WorkerPool:
 
     Examples
     --------
-    >>> pool = WorkerPool("read", n_threads=1, n_waiting=1)
+    >>> pool = ThreadPool("read", n_threads=1, n_waiting=1)
     >>> pool.submit(lambda: 2 + 3).result()
     5
     >>> pool.close()
@@ -96,8 +96,8 @@ class WorkerPool:
         self.name, self._n_threads, self._capacity = name, n_threads, n_threads + n_waiting
         self._writes, self._idle_work, self.closed = writes, idle_work, False
         self._waiting: deque[_Job] = deque()
-        self._threads: list[_Worker] = []  # no executor: Python waits for its threads at exit
-        self._idle: list[_Worker] = []  # the last one works next: what it needs is still in the cache
+        self._threads: list[_PoolThread] = []  # no executor: Python waits for its threads at exit
+        self._idle: list[_PoolThread] = []  # the last one works next: what it needs is still in the cache
         self._lock = threading.Lock()
         self.n_jobs = 0
         """How many jobs run or wait."""
@@ -185,7 +185,7 @@ class WorkerPool:
                 return job
             self._waiting.append(job)
             if len(self._threads) < self._n_threads:
-                self._threads.append(_Worker(self._work, f"mihash-{self.name}-{len(self._threads)}"))
+                self._threads.append(_PoolThread(self._work, f"mihash-{self.name}-{len(self._threads)}"))
                 self._threads[-1].start()
         return job
 
@@ -201,7 +201,7 @@ class WorkerPool:
         job.on_done(job)
         return True
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, worker: _PoolThread) -> None:
         more = False
         while True:
             job = self._next(worker, more)
@@ -212,7 +212,7 @@ class WorkerPool:
                 return
             more = not self.closed and self._work_while_idle()
 
-    def _next(self, worker: _Worker, more: bool) -> _Job | None:
+    def _next(self, worker: _PoolThread, more: bool) -> _Job | None:
         """Return a job, or None: at once if there is ``more`` work to do while idle, else when the pool closes."""
         with self._lock:
             if self._waiting:

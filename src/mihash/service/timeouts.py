@@ -1,7 +1,7 @@
 """Timeouts of slow clients, which uvicorn does not have.
 
 uvicorn limits how long a connection is idle between two requests and how long the head of a request is; the
-application limits the time of a body. Here are the two others: the time to send a head, and to receive a response.
+application limits the time of a body. This module limits the time to send a head and to receive a response.
 """
 
 import time

@@ -166,12 +166,12 @@ def calibrate(
         Likewise. An interval above a quarter of the examples is measured with that quarter, as nothing could be
         counted otherwise.
     sample
-        Vectors of the planned stream, in their order, at least 1,000: how often the trigger says yes depends on
-        them. Made up by default. The first 32,768 are learned from, or what 30 seconds are enough for; fewer, down
-        to 8,192, where they have more than 512 features.
+        Vectors of the planned stream, in their order, at least 1,000: how often the trigger accepts depends on
+        them. Random vectors by default. The first 32,768 are learned from, or what 30 seconds are enough for;
+        fewer, down to 8,192, where they have more than 512 features.
     labels
-        The labels of the sample; for vectors that are made up, whether they have some, as they do for a learner
-        that needs them.
+        The labels of the sample; for random vectors, whether they have some; for a learner that needs
+        labels, they always do.
     progress
         Called with what is being measured.
     """

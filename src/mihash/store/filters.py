@@ -207,7 +207,7 @@ def _name(place: str, name: str) -> str:
     if not name.startswith("$$"):
         raise InvalidInput(
             f"`{place}` must have fields and known operators; got {name!r:.40}. Known: $and, $or, $not; "
-            f"others go to a field, as in {{'year': {{'$gte': 2000}}}}. "
+            f"other operators belong to a field, as in {{'year': {{'$gte': 2000}}}}. "
             f"A field of this name is {'$' + name!r:.40}."
         )
     return name[1:]

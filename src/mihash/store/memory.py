@@ -110,7 +110,7 @@ class MemoryTable:
         self._store_keys(new_keys, len(vectors))
 
     def rebuild(self, mapping: HashMapping) -> None:
-        """Recompute every code with a new snapshot, at the next need."""
+        """Set a new snapshot; every code is recomputed when codes are next needed."""
         if self._n and self._X is None:
             raise NotReady("A table made from codes holds no vectors, so its codes cannot be recomputed.")
         if self._X is not None and mapping.n_features != self._X.shape[1]:

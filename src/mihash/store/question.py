@@ -1,4 +1,4 @@
-"""What is asked of a hash table, and what it answers. Each search option is stated here, once."""
+"""A search of a hash table and its answer. Each search option is defined here, once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Hits(NamedTuple):
     measure
         ``"hamming"``, ``"margin"`` (the sum of the query's margins over the bits that differ), or after rescoring
         the metric of the vectors: ``"euclidean"``, ``"cosine"`` (1 - cosine) or ``"ip"`` (the negative inner
-        product). Less is nearer in each.
+        product). In each, smaller is nearer.
     """
 
     keys: Any

@@ -15,7 +15,7 @@ vectors would undo that. So with labels the number is fixed, unless the caller n
 have the same code. If some of these are candidates, all are, up to 4,000: a stored vector finds its item.
 
 If no choice reaches the target, a table of up to eight million numbers is searched exactly: its vectors are held
-in memory, which takes less than to look up thousands of them.
+in memory, which is faster than looking up thousands of them.
 
 For inner products, queries seldom resemble the items, so a measurement with items is not enough: a minimum number
 of candidates is read for any target.

@@ -254,7 +254,7 @@ class Member:
             self.applied = about["applied"]
             self._condition.notify_all()
         if stuck:
-            self._fail("it does not take what the log has for it")
+            self._fail("it does not apply its entries of the log")
         elif self._log is None or self.applied >= self._target or brought:
             self.failure = self._failing_since = None
 

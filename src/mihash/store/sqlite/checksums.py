@@ -46,6 +46,14 @@ def row_checks(vectors: NDArray[np.float32] | NDArray[np.float16], ids: NDArray[
     return checks
 
 
+def rows_match(
+    vectors: NDArray[np.float32] | NDArray[np.float16], ids: NDArray[np.int64], checks: bytes
+) -> NDArray[np.bool_]:
+    """Tell for each row whether it has the checksum that was stored with it."""
+    matches: NDArray[np.bool_] = row_checks(vectors, ids) == np.frombuffer(checks, dtype="<u8")
+    return matches
+
+
 @lru_cache(maxsize=8)
 def _constants(n: int) -> NDArray[np.uint64]:
     """Return n odd numbers of 64 bits: the SplitMix64 sequence, with the last bit set."""

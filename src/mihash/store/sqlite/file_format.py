@@ -118,7 +118,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
         raise CorruptStore(f"{path.parent} holds an index that was not fully created. Make it again.")
     for name, entry in found.items():
         if entry != known.get(name):
-            what = "is not as mihash makes it" if name in known else "does not belong to an index"
+            what = "differs from the one that mihash creates" if name in known else "does not belong to an index"
             raise CorruptStore(
                 f"{path} is refused: its {entry[0]} {name!r} {what}. Remove it in SQLite's shell, or use a backup."
             )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...kernels import jit
-from .checksums import row_checks
+from .checksums import rows_match
 from .database import PAGE_BYTES
 from .file_reads import FileReads
 
@@ -78,7 +78,7 @@ class SegmentPages:
             seal = b"".join([each.ljust(8, b"\0") for each in seals])
             blob = b"".join([each.ljust(stride, b"\0") for each in blobs])
         some = np.frombuffer(blob, dtype=dtype).reshape(-1, n_features)
-        matches[found] = row_checks(some, ids[found]) == np.frombuffer(seal, dtype="<u8")
+        matches[found] = rows_match(some, ids[found], seal)
         if matches.all():
             return some, matches
         vectors = np.zeros((len(ids), n_features), dtype=dtype)

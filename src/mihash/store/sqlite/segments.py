@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, InvalidInput
 from ...validation import missing_rows
-from .checksums import row_checks
+from .checksums import row_checks, rows_match
 from .database import PAGE_BYTES, Database
 from .segment_heads import HEADS, damaged, has_head_index, head_of, ids_of, unpacked_ids
 from .single_rows import SingleRows
@@ -298,11 +298,10 @@ class Segments:
             if kind is not None and digest != _digest(head, labels, checks):
                 raise CorruptStore(damaged(first))
         ids = _ids_in(rows)
-        checks = b"".join([row[7] for row in rows])
         vectors = np.frombuffer(b"".join([row[8] for row in rows]), dtype=self._dtype).reshape(
             len(ids), n_features
         )
-        wrong = row_checks(vectors, ids) != np.frombuffer(checks, dtype="<u8")
+        wrong = ~rows_match(vectors, ids, b"".join([row[7] for row in rows]))
         if wrong.any():
             place = np.searchsorted([row[0] for row in rows], ids[np.flatnonzero(wrong)[0]], side="right") - 1
             raise CorruptStore(damaged(rows[max(place, 0)][0]))

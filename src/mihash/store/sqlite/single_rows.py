@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptStore
-from .checksums import row_checks
+from .checksums import rows_match
 from .database import Database
 from .segment_heads import HEADS, damaged, has_head_index, ids_of
 from .segment_pages import SegmentPages
@@ -100,8 +100,8 @@ class SingleRows:
             if found is None:
                 return None
             vectors = np.frombuffer(b"".join([row[1] for row in found]), dtype=self._dtype).reshape(-1, n_features)  # type: ignore[misc]
-            checks = np.frombuffer(b"".join([row[2] for row in found]), dtype="<u8")  # type: ignore[misc]
-        if len(checks) != len(wanted) or not (row_checks(vectors, wanted) == checks).all():
+            checks = b"".join([row[2] for row in found])  # type: ignore[misc]
+        if len(checks) != 8 * len(wanted) or not rows_match(vectors, wanted, checks).all():
             raise CorruptStore(damaged(int(wanted[0])))
         return vectors
 

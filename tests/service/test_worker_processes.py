@@ -10,7 +10,7 @@ from mihash.errors import InvalidInput, ReadOnly, StoreError
 from mihash.service import Running, serve_readers
 from mihash.service.client import Client
 from mihash.service.metrics import Metrics
-from mihash.service.reader_processes import Worker
+from mihash.service.worker_processes import Worker
 from over_http import OPTIONS, Caller, rows
 
 CHANGES = [
@@ -102,14 +102,14 @@ class Ended:
 def test_a_worker_that_fails_again_and_again_waits_longer():
     worker, waits = Worker(0, lambda _: (Ended(), Ended())), []
     for _ in range(12):
-        assert worker.hear() == b""
-        assert worker.bury(now=100.0) == "Worker 0 (process 7) was ended by signal 9"
+        assert worker.receive() == b""
+        assert worker.note_end(now=100.0) == "Worker 0 (process 7) was ended by signal 9"
         waits.append(worker.begin_at - 100)
         worker.begin()
     assert waits[:3] == pytest.approx([0.2, 0.4, 0.8])
     assert waits[-1] == 30
     worker.is_ready = True
-    worker.bury(now=100.0)
+    worker.note_end(now=100.0)
     assert worker.begin_at == 100
 
 

@@ -1,7 +1,7 @@
 """Several processes that serve an index for reading: one supervises, workers answer.
 
 The supervisor binds the port and starts the workers, which accept connections from the same listening socket. So a
-connection that waits is not lost with a worker. Each worker opens the index for reading, and follows the process
+waiting connection is not lost when a worker ends. Each worker opens the index for reading, and follows the process
 that writes to it; it accepts connections once that is done.
 """
 
@@ -28,8 +28,6 @@ _BACKLOG = 2048
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.1, 30.0  # before a worker that has failed is started again
 _READY, _FAILED = b"ready ", b"failed "
 
-Options = dict[str, Any]
-
 
 class Worker:
     """A process that serves the index, and what the supervisor knows of it.
@@ -48,7 +46,7 @@ class Worker:
         self.process, self.connection = start(number)
         self.begin_at: float | None = None  # when to start again, on the monotonic clock
 
-    def hear(self) -> bytes:
+    def receive(self) -> bytes:
         """Return what the process has sent, empty if it has ended."""
         try:
             message = self.connection.recv_bytes()
@@ -59,8 +57,8 @@ class Worker:
             self.error = message[len(_FAILED) :].decode()
         return message
 
-    def bury(self, now: float) -> str:
-        """Note that the process has ended; return how. It is to be started again at once, or later if it fails."""
+    def note_end(self, now: float) -> str:
+        """Note that the process has ended, and return how. It restarts at once, or after a delay if it fails."""
         self.process.join()
         self.connection.close()
         self._n_failures = 0 if self.is_ready else self._n_failures + 1
@@ -102,7 +100,7 @@ def serve_readers(
         Called with a sentence when a worker has ended and is started again.
     """
     validation.integer("n_workers", n_workers, minimum=1, maximum=1000)
-    options: Options = {"limits": limits or Limits(), "token": token, "cors_origins": tuple(cors_origins)}
+    options: dict[str, Any] = {"limits": limits or Limits(), "token": token, "cors_origins": tuple(cors_origins)}
     Service(opening, **options)  # refuses bad options before anything listens
     bound = bind(host, port, token)
     context = multiprocessing.get_context("spawn")
@@ -143,12 +141,12 @@ def _supervise(
             if event == signalled:
                 return
             assert isinstance(event, Connection)
-            worker, message = alive[event], alive[event].hear()
+            worker, message = alive[event], alive[event].receive()
             if message.startswith(_READY) and not announced:
                 announced = True
                 announce(message[len(_READY) :].decode())
             elif not message:
-                ended = worker.bury(time.monotonic())
+                ended = worker.note_end(time.monotonic())
                 if worker.error and not announced:
                     raise StoreError(worker.error)
                 report(f"{ended}. It is started again.")
@@ -193,7 +191,7 @@ def _signals() -> Iterator[int]:
 
 
 def _work(
-    number: int, opening: Callable[[], OnlineIndex], options: Options, bound: socket, supervisor: Connection
+    number: int, opening: Callable[[], OnlineIndex], options: dict[str, Any], bound: socket, supervisor: Connection
 ) -> None:
     """Serve the index from this process, until a signal comes or the supervisor is gone."""
     service = Service(opening, **options, worker=number)
