@@ -1288,3 +1288,37 @@ def test_wait_measures_the_recall_of_a_large_index_before_the_first_search(tmp_p
     with mihash.open(tmp_path / "index") as index:
         assert index.stats().recall == known.recall
         assert index.wait(timeout=0)  # nothing is left to measure
+
+
+def test_what_an_index_measures_is_stored_though_nothing_else_changes(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).standard_normal((3000, 96)).astype(np.float32)
+    with mihash.open(tmp_path / "index") as index:
+        index.add(X)
+        assert index.stats().recall is None
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)
+    with mihash.open(tmp_path / "index") as index:
+        assert index.wait()
+        known = index.stats().recall
+    with mihash.open(tmp_path / "index", read_only=True) as index:
+        assert index.stats().recall == known >= 0.95
+
+
+def test_waiting_ends_when_another_thread_closes_the_index(tmp_path, monkeypatch):
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 0)
+    index, begun, ended = mihash.open(tmp_path / "index"), threading.Event(), []
+    index.add(np.random.default_rng(0).standard_normal((3000, 96)).astype(np.float32))
+    exact = index._table.exact
+
+    def closed_meanwhile(*arguments):
+        begun.set()
+        while not index._closed:
+            time.sleep(0.01)
+        return exact(*arguments)
+
+    monkeypatch.setattr(index._table, "exact", closed_meanwhile)
+    waiting = threading.Thread(target=lambda: ended.append(index.wait()))
+    waiting.start()
+    assert begun.wait(60)
+    index.close()
+    waiting.join(60)
+    assert ended == [True]

@@ -5,6 +5,7 @@ import pytest
 
 import mihash
 from mihash.mapping import LinearMapping
+from mihash.store import nearest_codes
 from mihash.store.nearest_codes import Reached, by_margins
 from mihash.store.question import Question
 from mihash.store.recall_target import MOST_TIED
@@ -61,3 +62,27 @@ def test_a_labelled_index_with_short_codes_finds_what_it_stores(tmp_path):
         assert np.unique(codes, axis=0, return_counts=True)[1].max() > 100
         found = index.search(X[-200:], k=1)
         assert (found.distances[:, 0] < 1e-3).mean() > 0.97
+
+
+@pytest.mark.parametrize("options", [{}, {"margins": False}, {"rescore": 0}, {"recall": 0.9}])
+def test_many_queries_are_answered_in_parts_as_together(tmp_path, options, monkeypatch):
+    table = SQLiteTable.create(tmp_path / "index")
+    table.rebuild(ONE_CODE)
+    own = np.random.default_rng(2)
+    table.add(own.standard_normal((3000, 6)).astype(np.float32), labels=np.arange(3000) % 5)
+    Q = own.standard_normal((50, 6)).astype(np.float32)
+    whole = table.search(Q, 7, **options)
+    sizes, reached = [], nearest_codes.reached
+
+    def noted(edition, question, *others):
+        sizes.append(len(question.queries))
+        return reached(edition, question, *others)
+
+    monkeypatch.setattr(nearest_codes, "reached", noted)
+    monkeypatch.setattr(nearest_codes, "_REACHED", 100_000)  # 25 queries that rank 4,000 codes each
+    parts = table.search(Q, 7, **options)
+    assert sum(sizes) == 50
+    assert (len(sizes) > 1) == (options.get("margins") is not False and options.get("rescore") != 0)
+    np.testing.assert_array_equal(whole.keys, parts.keys)
+    np.testing.assert_array_equal(whole.distances, parts.distances)
+    table.close()

@@ -13,7 +13,15 @@ from mihash.store.change import Change
 from mihash.store.filters import compile_filter
 from mihash.store.sqlite import answers, field_index
 from mihash.store.sqlite import items as items_module
-from mihash.store.sqlite.field_index import can_index, enter, filtered_fields, index_field, leave, mask_of
+from mihash.store.sqlite.field_index import (
+    can_index,
+    enter,
+    filtered_fields,
+    index_field,
+    leave,
+    mask_of,
+    possible_ids,
+)
 from mihash.store.sqlite.file_format import create_schema
 from mihash.store.sqlite.items import describe_items, insert_items, list_items, remove_items
 from stored import FIRST, X, opened
@@ -234,6 +242,32 @@ def test_a_large_table_without_metadata_gets_no_index(table, monkeypatch):
     table.add(X[:50])
     with table.database.read() as connection:
         assert filtered_fields(connection) == {}
+
+
+def test_a_page_may_be_as_long_as_a_number_can_be(table):
+    table.add(X[:50], metadata=[{"a": i % 3} for i in range(50)])
+    with table.database.read() as connection:
+        assert list_items(connection, compile_filter({"a": 1}), limit=2**62)[0] == list(range(1, 50, 3))
+
+
+def test_a_condition_that_many_items_meet_is_no_reason_to_read_an_index(table):
+    table.add(X[:60], metadata=[{"a": i % 30, "b": i % 2, "c": [i % 2, True]} for i in range(60)])
+    with table.database.write() as connection:
+        for name in ("a", "b", "c"):
+            index_field(connection, name)
+        for where, possible in (
+            ({"a": 29}, [29, 59]),
+            ({"a": 29, "b": 1}, [29, 59]),
+            ({"b": 1}, None),
+            ({"a": {"$gte": 0}}, None),
+            ({"c": True}, None),
+            ({"$or": [{"a": 29}, {"b": 1}]}, None),
+            ({"$or": [{"a": 29}, {"a": 0}]}, [0, 29, 30, 59]),
+            ({"a": {"$ne": 29}}, None),
+        ):
+            found = possible_ids(connection, compile_filter(where).tree)
+            assert (found if found is None else found.tolist()) == possible, where
+            check_listed(connection, where)
 
 
 @pytest.mark.parametrize("limit", [None, 1, 7])

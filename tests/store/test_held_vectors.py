@@ -150,6 +150,19 @@ def test_threads_search_while_rows_come(tmp_path):
         assert table.search(Q, 5).keys.tolist() == true[N]
 
 
+def test_a_search_of_an_older_edition_is_exact_after_more_rows_were_read(tmp_path):
+    X = rows()
+    with closing(made(tmp_path / "index")) as table:
+        table.add(X[:2000])
+        table.search(X[0])
+        older, question = table.edition, table.target.chosen(Question.of(X[5:6], D, k=3))
+        assert question.compares_all
+        table.add(X[2000:2100])
+        table.search(X[0])
+        ((ids, _),) = table.answers.nearest(older, question, True).found
+        assert ids.tolist() == true_nearest(list(enumerate(X[:2000])), X[5], 3, "euclidean")
+
+
 def test_tiny_numbers_are_not_mixed_up(tmp_path):
     """Their products are rounded to nothing in float32."""
     X, Q = rows() * np.float32(1e-22), rows(5, seed=2) * np.float32(1e-22)

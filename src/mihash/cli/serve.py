@@ -126,7 +126,7 @@ def serve(
     from ..service import serve as run_server
 
     if (path is None) != demo:
-        raise InvalidInput("Give the PATH of an index or --demo, not both.")
+        raise InvalidInput("Give either the PATH of an index or --demo.")
     for name, value in (("--rate", rate), ("--data", data), ("--drift", drift)):
         if value is not None and not demo:
             raise InvalidInput(f"{name} is an option of the demo: give it with --demo, or leave it out.")

@@ -203,11 +203,11 @@ class DurableLoop:
 
     def checkpoint(self, connection: sqlite3.Connection, kept: int = _KEPT) -> None:
         """Store the state of the loop inside a transaction, so that a replay begins here; keep the newest ones."""
+        self._table.target.store(connection)
         if self._loop is None:
             return
         del self._pending[: self._write(connection)]
         self._table.store_codes(connection)
-        self._table.target.store(connection)
         through = self._through
         if through >= 0 or self._loop.learner.n_features is not None:
             state = saved.dump(self._loop.state() | {"through": through})

@@ -288,7 +288,12 @@ class IndexVersions(IndexState):
         if not self._builder.wait(timeout):
             return False
         left = None if timeout is None else max(0.0, timeout - (time.monotonic() - begin))
-        return not recall or self._closed or self.read_only or self._table.target.settle(left)
+        try:
+            return not recall or self._closed or self.read_only or self._table.target.settle(left)
+        except NotReady:  # closed by another thread meanwhile
+            if not self._closed:
+                raise
+            return True
 
     def _external_mapping(self) -> HashMapping | None:
         """Return the mapping that an index without a learner of its own has now; None before it has one."""

@@ -75,7 +75,7 @@ class HeldVectors:
                 return None
             if edition.n_purges > self._purges:
                 self._purges, self._n, self._rows = edition.n_purges, 0, None
-            last = int(edition.ids[self._n - 1]) if self._n else -1
+            last = int(edition.ids[self._n - 1]) if 0 < self._n <= edition.n else -1  # else all is read
             for segment in self._segments.after(last, None, n_features) if self._n < edition.n else ():
                 ids = edition.ids[self._n : edition.n][: len(segment)]
                 if not np.array_equal(segment.ids[: len(ids)], ids):

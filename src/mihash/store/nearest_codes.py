@@ -42,13 +42,25 @@ def candidates(edition: Edition, question: Question, live: Bitmap | None, by_pro
 
 
 def _parts(edition: Edition, question: Question, by_product: bool) -> list[Question]:
-    """Return the question in parts, if each query ranks so large a share of the codes that memory matters."""
-    if not by_product and question.n_ranked is None:
+    """Return the question in parts, if its queries rank so many codes together that memory matters."""
+    if question.radius is not None:
         return [question]
-    n_ranked = edition.n if by_product else question.n_ranked
-    size = max(1, _REACHED // max(n_ranked or 1, 1))
+    size = max(1, _REACHED // max(_n_ranked(edition, question, by_product), 1))
     starts = range(0, max(len(question.queries), 1), size)
     return [replace(question, queries=question.queries[start : start + size]) for start in starts]
+
+
+def _n_ranked(edition: Edition, question: Question, by_product: bool) -> int:
+    """Return how many of the nearest codes to a query are ranked, or returned where nothing ranks them."""
+    if not question.by_margins(edition.mapping):
+        return question.n_wanted
+    with_factors = edition.has_factors and bool(question.factors)
+    least = reach(
+        0 if question.n_ranked else question.n_wanted,
+        with_factors,
+        edition.n if by_product and with_factors else 0,
+    )
+    return max(question.n_wanted, least, question.n_ranked or 0, question.most_tied)
 
 
 def reached(edition: Edition, question: Question, live: Bitmap | None, by_product: bool = False) -> Reached:
@@ -60,19 +72,14 @@ def reached(edition: Edition, question: Question, live: Bitmap | None, by_produc
     if question.radius is not None:
         return Reached(edition.searcher.within(queries, edition.columns, question.radius, *how))
     ranked = question.by_margins(edition.mapping)
-    with_factors = ranked and edition.has_factors and bool(question.factors)
-    n_products = edition.n if by_product and with_factors else 0
-    k = question.n_wanted
-    if ranked:
-        least = reach(0 if question.n_ranked else k, with_factors, n_products)
-        k = max(k, least, question.n_ranked or 0, question.most_tied)
+    k = _n_ranked(edition, question, by_product)
     rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
     found: Found = list(zip(rows, distances, strict=True))
     if not ranked:
         return Reached(found, None, k)
     margins = mapping.margins(question.queries)
     sums = margin_sums(queries, edition.columns, rows, margins, question.n_threads)
-    if with_factors:
+    if edition.has_factors and question.factors:
         sums = estimates(sums, margins, edition.factors, rows, edition.mapping.n_features, by_product)
     return Reached(found, list(sums), k)
 

@@ -319,7 +319,7 @@ class RecallTarget:
 
     def store(self, connection: sqlite3.Connection) -> None:
         """Store what was measured in the settings of the table, inside a transaction, unless it is there."""
-        choices = [[name, when, choice] for name, (when, choice) in self._choices.items()]
+        choices = [[name, when, choice] for name, (when, choice) in list(self._choices.items())]
         text = json.dumps({"pay": self._factors_pay, "choices": choices})
         if text != self._stored and (choices or self._factors_pay[0] != _NEVER):
             write_settings(connection, **{MEASURED: text})

@@ -7,7 +7,7 @@ check. So there are two indexes of the keys, and a key is unknown when both say 
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,8 @@ from .segments import LabelKind, Segments
 
 COUNTED = 2**62
 _AMONG = "IN (SELECT value FROM json_each(?))"
-_NEAR = 50  # rows are read for each item that is wanted, before an index is asked
+_NEAR = 50  # items that are read for each that is wanted, before an index is asked
+_AT_ONCE = 20_000
 _DISAGREE = "The index of keys is damaged: {} Use a backup."
 
 
@@ -161,40 +162,41 @@ def stored_items(
 def list_items(
     connection: sqlite3.Connection, where: Condition | None = None, after: int = -1, limit: int | None = None
 ) -> tuple[list[int], list[Key]]:
-    """Return ids and keys of the items after an id that match a filter, in order; at most ``limit``."""
+    """Return ids and keys of the items after an id that match a filter, in order; at most ``limit``.
+
+    With a filter and a limit, the next items are read as long as many of them match; then indexes of fields say
+    which of the others may.
+    """
     sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
     rows: list[tuple[int, Key, str | None, int]] = []
-    for place, values in _places(connection, where, after, limit):
+
+    def read(place: str, values: list[Any]) -> int:
+        """Read the matching items of a place, and return how many there are."""
         query = f"SELECT id, key, metadata, seal FROM item WHERE {place} AND {sql} ORDER BY id LIMIT ?"
         left = -1 if limit is None else limit - len(rows)
-        rows += connection.execute(query, (*values, *parameters, left)).fetchall()
-        if len(rows) == limit:
-            break
+        found = connection.execute(query, (*values, *parameters, left)).fetchall()
+        rows.extend(found)
+        return len(found)
+
+    (last,) = connection.execute("SELECT ifnull(max(id), -1) FROM item").fetchone()
+    if where is not None and limit is not None:
+        width, many = min(_NEAR * limit, _AT_ONCE), True
+        while many and len(rows) < limit and after < last:
+            many = _NEAR * read("id > ? AND id <= ?", [after, after + width]) >= width
+            after += width
+    if after < last and len(rows) != limit:
+        among = None if where is None else possible_ids(connection, where.tree)
+        if among is None:
+            read("id > ?", [after])
+        else:
+            among = among[np.searchsorted(among, after, side="right") :]
+            for start in range(0, len(among), _AT_ONCE):
+                if len(rows) != limit:
+                    read(f"id {_AMONG}", [json.dumps(among[start : start + _AT_ONCE].tolist())])
     for number, key, text, seal in rows:
         _unsealed_key(number, key, seal)
         _unsealed_text(number, text, seal)
     return [row[0] for row in rows], [row[1] for row in rows]
-
-
-def _places(
-    connection: sqlite3.Connection, where: Condition | None, after: int, limit: int | None
-) -> Iterator[tuple[str, list[Any]]]:
-    """Yield conditions on the ids after one, in order, that together have all items that a filter may match.
-
-    With a limit the nearest rows are read first, which are enough if many items match.
-    """
-    if where is not None and limit is not None:
-        near = after + _NEAR * limit
-        yield "id > ? AND id <= ?", [after, near]
-        after = near
-    among = None if where is None else possible_ids(connection, where.tree)
-    if among is None:
-        yield "id > ?", [after]
-        return
-    start, size = int(np.searchsorted(among, after, side="right")), len(among) if limit is None else max(limit, 1)
-    while start < len(among):
-        yield f"id {_AMONG}", [json.dumps(among[start : start + size].tolist())]
-        start, size = start + size, 4 * size
 
 
 def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Sequence[str | None]) -> None:
