@@ -159,6 +159,7 @@ def test_a_full_disk_blinds_nobody(running, monkeypatch):
         call = Caller(service).ready()
         index = service.service.index
         call.post("/v1/items", {"vectors": X[:300].tolist()})
+        assert index.wait(60)
         known = call.get("/v1/history").body["decisions"]
         database = index._table.database
         full = StoreError(
