@@ -1,7 +1,8 @@
-"""Recall@10 of default searches under filters that few rows match: at random, near a point, and far from it.
+"""Recall@10 of default searches under filters that match rows at random, near a point, and far from it.
 
-GIST of photographs (22K x 512, with MIHASH_DATA) and generated clusters (100K x 128), without labels. The truth is
-the ten nearest of the rows that match, by all their vectors. 200 queries are not in the index.
+GIST of photographs (22K x 512, with MIHASH_DATA) and generated clusters (100K x 128), without labels; and clusters
+of which the filter excludes those of the queries. The truth is the ten nearest of the rows that match, by all
+their vectors. 200 queries are not in the index.
 """
 
 import os
@@ -18,7 +19,7 @@ from mihash.paper.datasets import open_dataset
 from .report import console, verdict
 
 N, D, N_CLUSTERS, N_QUERIES, K = 100_000, 128, 200, 200, 10
-SHARES = {"10 %": 10, "1 %": 100, "0.1 %": 1000}
+SHARES = {"75 %": 0.75, "50 %": 0.5, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001}
 N_POINTS = 3
 CHUNK = 5000
 TARGET = 0.95
@@ -34,8 +35,19 @@ def run() -> None:
     for name, vectors in sets.items():
         rng = np.random.default_rng(1)
         X = vectors[rng.permutation(len(vectors))]
-        with tempfile.TemporaryDirectory() as folder:
-            _measure(name, X[N_QUERIES:], X[:N_QUERIES], folder + "/index", rng)
+        _measure(name, X[N_QUERIES:], X[:N_QUERIES], _masks(X[N_QUERIES:], rng))
+    _measure("clusters far apart", *_far_apart())
+
+
+def _far_apart() -> tuple[Rows, Rows, Masks]:
+    """Return rows in 20 clusters, queries in ten of them, and filters that exclude some or all of these ten."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((20, D))
+    of_rows, of_queries = rng.integers(0, 20, 40_000), rng.integers(0, 10, N_QUERIES)
+    X, queries = (centres[own] + rng.standard_normal((len(own), D)) for own in (of_rows, of_queries))
+    firsts = {"75 %, apart": 5, "50 %, apart": 10}
+    masks = {"all": [np.ones(len(X), dtype=np.bool_)]} | {kind: [of_rows >= n] for kind, n in firsts.items()}
+    return X.astype(np.float32), queries.astype(np.float32), masks
 
 
 def _clusters() -> Rows:
@@ -53,16 +65,15 @@ def _masks(X: Rows, rng: np.random.Generator) -> Masks:
     for _ in range(N_POINTS):
         at_random = rng.permutation(n)
         by_distance = np.argsort(((X - X[rng.integers(n)]) ** 2).sum(axis=1), kind="stable")
-        for share, every in SHARES.items():
+        for share, part in SHARES.items():
             for kind, order in (("random", at_random), ("near", by_distance), ("far", by_distance[::-1])):
                 mask = np.zeros(n, dtype=np.bool_)
-                mask[order[: n // every]] = True
+                mask[order[: int(n * part)]] = True
                 found.setdefault(f"{share}, {kind}", []).append(mask)
     return found
 
 
-def _measure(name: str, X: Rows, queries: Rows, folder: str, rng: np.random.Generator) -> None:
-    masks = _masks(X, rng)
+def _measure(name: str, X: Rows, queries: Rows, masks: Masks) -> None:
     table = Table(title=f"{name}: {len(X):,} x {X.shape[1]}", title_justify="left", title_style="bold")
     for column in (
         "rows that match",
@@ -72,7 +83,7 @@ def _measure(name: str, X: Rows, queries: Rows, folder: str, rng: np.random.Gene
         "at least 0.95",
     ):
         table.add_column(column)
-    with mihash.open(folder) as index:
+    with tempfile.TemporaryDirectory() as folder, mihash.open(folder + "/index") as index:
         for start in range(0, len(X), CHUNK):
             index.add(X[start : start + CHUNK])
         index.wait()

@@ -108,3 +108,28 @@ def test_boolean_matrix():
         validation.boolean_matrix("m", [[0, 1]], (2, 2))
     with pytest.raises(InvalidInput, match="True or False"):
         validation.boolean_matrix("m", [[0, 2]], (1, 2))
+
+
+def test_a_column_of_vectors_is_a_matrix():
+    column = np.empty(3, dtype=object)
+    column[:] = [np.arange(2, dtype=np.float32) + i for i in range(3)]
+    assert validation.features("X", column).tolist() == [[0, 1], [1, 2], [2, 3]]
+    column[2] = np.zeros(3)
+    with pytest.raises(InvalidInput, match=r"^`X` must be an array with rows of one length\.$"):
+        validation.features("X", column)
+    with pytest.raises(InvalidInput, match="got an array of object"):
+        validation.features("X", np.array([None, {}], dtype=object))
+
+
+def test_an_array_that_refuses_says_why():
+    class Refuses:
+        def __array__(self, *_, **__):
+            raise RuntimeError("Use tensor.detach().numpy() instead.")
+
+    with pytest.raises(InvalidInput, match=r"^`X` cannot be read as an array; Use tensor\.detach"):
+        validation.features("X", Refuses())
+
+
+def test_an_empty_path_is_refused():
+    with pytest.raises(InvalidInput, match="`path` must not be empty"):
+        validation.path("path", "")

@@ -361,15 +361,25 @@ def path(name: str, value: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise InvalidInput(f"`{name}` must be a string or a Path; got {value!r:.80}.")
+    if not os.fspath(value):
+        raise InvalidInput(f"`{name}` must not be empty.")
     return Path(value)
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return an array-like value as an array; raise if its rows have several lengths."""
+    """Return an array-like value as an array; raise if its rows have several lengths.
+
+    A column of vectors, as a table library returns it, becomes a matrix.
+    """
     try:
-        return np.asarray(value)
+        raw = np.asarray(value)
+        if raw.dtype == object and raw.ndim == 1 and len(raw) and isinstance(raw[0], np.ndarray):
+            raw = np.stack(list(raw))
+        return raw
+    except RuntimeError as error:  # of PyTorch, which says what to do
+        raise InvalidInput(f"`{name}` cannot be read as an array; {str(error).rstrip('.')}.") from error
     except (ValueError, TypeError) as error:
-        ragged = "inhomogeneous" in str(error)  # NumPy's message about rows of several lengths
+        ragged = "inhomogeneous" in str(error) or "same shape" in str(error)  # NumPy on rows of several lengths
         detail = "" if ragged else f"; {str(error).rstrip('.')}"
         raise InvalidInput(f"`{name}` must be an array with rows of one length{detail}.") from error
 

@@ -66,6 +66,7 @@ def test_all_metadata():
         ({}, {}, InvalidInput, "has no columns"),
         ({"a": "other"}, {}, InvalidInput, "neither a column of lists nor columns of numbers"),
         ({"a": "list", "b": "list"}, {}, InvalidInput, "several columns of lists"),
+        ({"v0": "list", "v1": "number"}, {}, InvalidInput, "a list in the column v0, and v1 looks like a part"),
         ({"a": "other"}, {"vector": "a"}, InvalidInput, "must hold numbers, or lists"),
         ({"f0": "number", "f1": "other"}, {"vector": "f*"}, InvalidInput, "must hold one number in each row"),
         (NUMBERS, {"vector": "g*"}, UnknownName, "no column 'g\\*'"),

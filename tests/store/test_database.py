@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import sys
 import threading
@@ -507,3 +508,15 @@ def test_a_log_that_grew_during_a_long_read_is_cut_after_it(folder, database, mo
     assert log.stat().st_size == 0
     assert numbers(reader) == list(range(20))
     reader.close()
+
+
+def test_a_file_that_was_removed_while_it_was_open_acknowledges_nothing(tmp_path):
+    with closing(Database.create(tmp_path / "index", {})) as made:
+        put(made, 1)
+        shutil.move(tmp_path / "index", tmp_path / "elsewhere")
+        with pytest.raises(StoreError, match="was removed or moved while it was open, and nothing was changed"):
+            put(made, 2)
+        shutil.move(tmp_path / "elsewhere", tmp_path / "index")
+        assert numbers(made) == [1]
+        put(made, 3)
+        assert numbers(made) == [1, 3]

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from mihash.mapping import LinearMapping
+from mihash.store.candidate_choice import Choice
 from mihash.store.change import Change
+from mihash.store.held_vectors import EVERY
 from mihash.store.question import Question
-from mihash.store.recall_target import _SEED, Choice
+from mihash.store.recall_target import _SEED
 from mihash.store.sqlite.sqlite_table import SQLiteTable
 
 rng = np.random.default_rng(0)
@@ -248,3 +250,21 @@ def test_waiting_measures_also_where_something_else_is_measured(table, monkeypat
     assert table.target.settle()
     assert table.target.known().recall is not None
     assert table.target.settle(0)
+
+
+def test_a_filter_doubles_the_candidates(table):
+    choice = table.target.choice(10)
+    plain = table.target.chosen(Question.of(rows(1), 12, k=10))
+    assert (plain.rescore, plain.n_ranked) == (choice.rescore, choice.n_ranked)
+    filtered = table.target.chosen(Question.of(rows(1), 12, k=10, where={"kind": 3}))
+    assert (filtered.rescore, filtered.n_ranked) == (2 * choice.rescore, choice.n_ranked and 2 * choice.n_ranked)
+    named = table.target.chosen(Question.of(rows(1), 12, k=10, where={"kind": 3}, rescore=7))
+    assert named.rescore == 7
+    assert Choice(EVERY, 1.0).for_filters() == Choice(EVERY, 1.0)
+
+
+def test_a_recall_of_the_default_or_more_reads_no_fewer_candidates(table):
+    default = table.target.choice(10).rescore
+    assert default >= 100
+    for recall in (0.95, 0.97, 0.99):
+        assert table.target.choice(10, recall).rescore >= default

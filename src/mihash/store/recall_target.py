@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from ..errors import MIHashError
 from ..search import reach
+from .candidate_choice import LOOKUP, Choice, Trial
 from .held_vectors import EVERY, MOST_NUMBERS
 from .question import Question
 from .rescoring import PRODUCT
@@ -61,7 +62,6 @@ _FEWEST = 100  # candidates that cost so little that nothing is measured
 _PER_RESULT = 10
 _MOST, _MOST_ASKED = 50, 10  # every 50th vector at most, every 10th where the caller has set the target
 _CHEAP = 2000  # vectors that may be looked up however few there are
-_LOOKUP = 64  # codes that are ranked by margins in the time that a vector is looked up
 _WIDER = 4  # times more codes are ranked in each trial
 _AT_ONCE = 1 << 23  # numbers in the vectors of a table that is measured while the search waits
 _SAFE, _SAFE_RANKED = 1000, 32_000  # candidates, and codes that are ranked, while a larger one is measured
@@ -94,37 +94,6 @@ class _Moment(NamedTuple):
 
 
 _NEVER = _Moment(-1, -1, 0)
-
-
-class Choice(NamedTuple):
-    """How many candidates are looked up, and the recall that was measured with them; None if it was not.
-
-    ``n_ranked`` is how many of the nearest codes are ranked by margins; None: as many as for any search.
-    """
-
-    rescore: int
-    recall: float | None
-    n_ranked: int | None = None
-
-
-class _Trial(NamedTuple):
-    """A choice, the recall that was measured with it, the standard error, and whether that reaches the target."""
-
-    choice: Choice
-    recall: float
-    error: float
-    is_enough: bool
-
-    @property
-    def cost(self) -> int:
-        """What a search takes, in ranked codes."""
-        return (self.choice.n_ranked or 0) + _LOOKUP * self.choice.rescore
-
-    def is_better(self, other: "_Trial") -> bool:
-        """Tell whether it reaches the target and costs less, or finds more where neither does."""
-        if self.is_enough and other.is_enough:
-            return self.cost < other.cost
-        return self.is_enough or (not other.is_enough and self.recall - self.error > other.recall)
 
 
 class _Truth(NamedTuple):
@@ -170,6 +139,8 @@ class RecallTarget:
         if question.rescore is not None or question.radius is not None:
             return question
         choice = self.choice(question.k, question.recall, question.margins)
+        if question.where is not None and choice.recall is not None:
+            choice = choice.for_filters()
         found = replace(question, rescore=choice.rescore, n_ranked=choice.n_ranked, most_tied=MOST_TIED)
         return replace(found, compares_all=choice.rescore == EVERY)
 
@@ -201,7 +172,7 @@ class RecallTarget:
                 known = self._fresh_choice(name, edition)  # another thread may have measured it meanwhile
                 if known is None:
                     pay = margins is not False and self._pay(edition)
-                    least = few if recall is None or self._table.metric == PRODUCT else wide
+                    least = few if name[1] >= RECALL or self._table.metric == PRODUCT else wide
                     known = self._measured(wide, name[1], margins, least, most, pay)
                     self._choices[name] = self._now(edition), known
                     if all(choice.rescore < EVERY for _, choice in self._choices.values()):
@@ -369,9 +340,9 @@ class RecallTarget:
         last = reach(most, factors, products) if self._on_ray else edition.n_items  # shards send what they rank
         if self._can_hold(edition):  # to rank all codes takes longer than to compare all vectors
             last = max(first, last // _WIDER)
-        best: _Trial | None = None
+        best: Trial | None = None
         for n_ranked in _growing(first, last) if by_margins else [None]:
-            if best is not None and best.is_enough and best.cost <= (n_ranked or 0) + _LOOKUP * least:
+            if best is not None and best.is_enough and best.cost <= (n_ranked or 0) + LOOKUP * least:
                 break
             trial = self._trial(k, recall, margins, least, most, factors, n_ranked)
             if best is None or trial.is_better(best):
@@ -390,7 +361,7 @@ class RecallTarget:
         most: int,
         factors: bool,
         n_ranked: int | None,
-    ) -> "_Trial":
+    ) -> "Trial":
         """Measure with ``n_ranked`` codes; choose the fewest candidates that reach the recall, or the most."""
         wanted = max(_SAFE, least)
         while True:
@@ -401,7 +372,7 @@ class RecallTarget:
                 place = least - 1 + int(reached[0]) if len(reached) else len(curve) - 1
                 ranked = None if n_ranked is None else max(n_ranked, wanted)  # what the curve was measured with
                 choice = Choice(place + 1, float(curve[place]), ranked)
-                return _Trial(choice, float(curve[place]), float(errors[place]), bool(len(reached)))
+                return Trial(choice, float(curve[place]), float(errors[place]), bool(len(reached)))
             wanted *= 4
 
     def _true_nearest(self, k: int) -> _Truth:

@@ -148,7 +148,16 @@ def _guess(file: str, kinds: Mapping[str, Kind], wanted: Columns, taken: set[str
     lists = [name for name, kind in kinds.items() if kind == "list" and name not in taken]
     usual = [name for name in FEATURE_NAMES if name in lists]
     if usual or len(lists) == 1:
-        return (usual[0] if usual else lists[0],)
+        vector = usual[0] if usual else lists[0]
+        like = [
+            name for name in kinds if name != vector and _stem(name) is not None and _stem(name) == _stem(vector)
+        ]
+        if like:
+            raise InvalidInput(
+                f"{file} has a list in the column {vector}, and {like[0]} looks like a part of the same vector. "
+                f"Write decimal points, not commas, or name the vector columns with {wanted.option('vector')}."
+            )
+        return (vector,)
     if lists:
         raise InvalidInput(
             f"{file} has several columns of lists ({_listed(lists)}); name the vector column with "

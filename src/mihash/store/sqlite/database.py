@@ -156,7 +156,9 @@ class Database:
                 _end_stale(connection)
 
     def _check_alone(self, connection: sqlite3.Connection) -> None:
-        """Raise where another process has written in spite of the lock: memory and file then differ."""
+        """Raise if the file was removed, or another process has written to it: memory and file then differ."""
+        if not self.path.exists():
+            raise StoreError(f"{self.path} was removed or moved while it was open, and nothing was changed.")
         found = connection.execute("PRAGMA data_version").fetchone()
         if self._written is not None and found != self._written:
             raise StoreLocked(f"Another process has written to {self.folder}. Close this index and open it again.")
