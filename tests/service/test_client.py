@@ -132,6 +132,7 @@ def test_fields_that_no_item_has_are_named(client):
     for call in (
         lambda where: client.search([[1.0] * 8], where=where),
         client.keys,
+        client.count,
         lambda where: client.delete(where=where),
     ):
         with pytest.warns(UnknownField, match="No item has the field 'yeer', which `where` asks for"):

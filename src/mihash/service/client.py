@@ -19,6 +19,7 @@ from .client_requests import (
     is_key,
     is_one,
     listed,
+    matched,
     several,
     to_json,
 )
@@ -185,6 +186,12 @@ class Client(ServiceConnection):
         """Delete items by key, or those that match a filter, and return how many; none if a key is unknown."""
         body = fields_of(keys=None if keys is None else several(keys), where=where)
         n, unknown = self._call("POST", "/v1/delete", body, read=deleted)
+        _warn(unknown)
+        return n
+
+    def count(self, where: Mapping[str, Any] | None = None) -> int:
+        """Return how many items match a filter; without one, how many are stored."""
+        n, unknown = self._call("POST", "/v1/count", fields_of(where=where), read=matched)
         _warn(unknown)
         return n
 
