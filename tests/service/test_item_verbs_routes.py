@@ -42,7 +42,7 @@ def test_an_unknown_field_is_answered_with_the_known_ones(filled):
 def test_a_stored_key_is_answered_with_what_replaces_it(filled):
     answer = filled.post("/v1/items", {"vectors": X[:1].tolist(), "keys": ["k1"]})
     assert answer.message.endswith(
-        "is stored already; nothing was stored. To replace what is stored, use PUT /v1/items."
+        "is stored already; nothing was stored. To replace what is stored, use `upsert` (PUT /v1/items)."
     )
 
 
