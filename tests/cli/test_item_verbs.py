@@ -181,6 +181,9 @@ def test_keys_from_a_file(mihash, index, tmp_path):
 def test_a_vector_that_is_not_finite_is_named_by_its_option(mihash, index):
     run = mihash("search", index, "--vector", "1,2,3,4,5,nan")
     assert (run.code, run.err) == (2, "mihash: --vector must be finite numbers; got 1,2,3,4,5,nan.\n")
+    run = mihash("search", index, "--vector", "1,2,3,4,5,1e39")
+    wanted = "--vector must fit into float32, which holds at most 3.4e38; got 1,2,3,4,5,1e39."
+    assert (run.code, run.err) == (2, f"mihash: {wanted}\n")
 
 
 def test_counts_of_one_are_singular(mihash, tmp_path):

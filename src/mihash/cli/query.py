@@ -132,10 +132,15 @@ def _queries(
             numbers = parse_vector(vector)
         except ValueError as error:
             raise InvalidInput(f"--vector must be numbers with commas between them; {error}.") from error
-        with np.errstate(over="ignore"):
-            Q = np.array([numbers], dtype=np.float32)
-        if not np.isfinite(Q).all():
+        if not np.isfinite(numbers).all():
             raise InvalidInput(f"--vector must be finite numbers; got {vector:.80}.")
+        try:
+            with np.errstate(over="raise"):
+                Q = np.array([numbers], dtype=np.float32)
+        except FloatingPointError as error:
+            raise InvalidInput(
+                f"--vector must fit into float32, which holds at most 3.4e38; got {vector:.80}."
+            ) from error
         yield [0], _check_width(index, Q, "--vector has")
     else:
         source = open_vectors(str(query), columns, file_format)
