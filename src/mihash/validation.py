@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from .errors import InvalidInput
 
 _LONGEST = 1e15
+TOO_LARGE = "has a number that is too large for it (above 3.4e38). Scale the features."
+"""The end of a message about numbers that do not fit into float32."""
 GivenLabels = ArrayLike | Sequence[Any]
 """Labels as a caller gives them: some of them may be None."""
 MISSING = int(np.iinfo(np.int64).min)
@@ -113,11 +115,25 @@ def features(
     if raw.dtype == np.float32:
         matrix: NDArray[np.float32] = np.ascontiguousarray(raw)
     else:
-        with np.errstate(over="ignore", invalid="ignore"):  # too large for float32: raises below
-            matrix = np.ascontiguousarray(raw, dtype=np.float32)
+        try:
+            with np.errstate(over="raise", invalid="ignore"):
+                matrix = np.ascontiguousarray(raw, dtype=np.float32)
+        except FloatingPointError as error:
+            raise InvalidInput(f"`{name}` must fit into float32; row {too_large(raw)} {TOO_LARGE}") from error
     if check:
         finite(name, matrix)
     return matrix
+
+
+def too_large(X: NDArray[Any]) -> int:
+    """Return the first row of a matrix with a finite number that is too large for float32.
+
+    >>> too_large(np.array([[1.0, np.inf], [1e39, 1.0]]))
+    1
+    """
+    with np.errstate(over="ignore"):
+        infinite = np.isinf(X.astype(np.float32)) & np.isfinite(X)
+    return int(np.flatnonzero(infinite.any(axis=1))[0])
 
 
 def width(name: str, X: NDArray[Any], n_features: int | None) -> None:

@@ -150,6 +150,17 @@ def test_a_stream(mihash, empty):
     assert items(empty) == 600
 
 
+@pytest.mark.parametrize("verb", ["add", "upsert"])
+def test_a_stream_of_another_width(mihash, index, verb):
+    wanted = (
+        "row 0 has a vector of 2 numbers, and the index has vectors of 6. Name the vector columns with --vector,"
+    )
+    run = mihash(verb, index, "-", "--format", "jsonl", sent=b'{"id": 7000, "vector": [1, 2]}\n')
+    assert run.code == 2
+    assert run.err.endswith(f"mihash: standard input: {wanted} or use a file of that width.\n")
+    assert items(index) == 1500
+
+
 def test_a_stream_keeps_the_rows_before_a_bad_one(mihash, empty):
     sent = b"[1, 2, 3]\n" * 1500 + b"[1, 2]\n"
     run = mihash("add", empty, "-", "--format", "jsonl", sent=sent)

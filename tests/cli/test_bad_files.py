@@ -77,6 +77,16 @@ BAD = {
     "truncated parquet": (lambda f: cut(parquet(f, {"emb": list(vectors())}), 1000), [], "not a Parquet file"),
     "damaged parquet": (damaged_page, [], "is damaged"),
     "nan in parquet": (lambda f: parquet(f, {"emb": list(with_nan())}), [], "row 777 has a NaN or an infinity"),
+    "large number in parquet": (
+        lambda f: parquet(f, {"emb": [[1.0] * 6] * 1200 + [[1e39] + [1.0] * 5]}),
+        [],
+        "row 1200 has a number that is too large for it (above 3.4e38)",
+    ),
+    "large number in csv": (
+        lambda f: csv(f, (777, "1,1,2,1e39,4,5,6")),
+        [],
+        "vectors must fit into float32; row 777 (line 779) has a number that is too large for it (above 3.4e38)",
+    ),
     "null in parquet": (
         lambda f: parquet(f, {"emb": [[1.0] * 6] * 1200 + [None]}),
         [],
@@ -155,7 +165,21 @@ BAD = {
     ),
     "binary as csv": (lambda f: raw(f, "bad.csv", bytes(range(256)) * 10), [], "is not UTF-8 text"),
     "not json": (lambda f: jsonl(f, (1300, "{oops}")), [], "row 1300 (line 1301) is not JSON"),
-    "no object": (lambda f: jsonl(f, (1300, "17")), [], "is neither an object nor a list: '17'"),
+    "no object": (
+        lambda f: jsonl(f, (1300, "17")),
+        [],
+        "is neither an object nor a list: '17'",
+    ),
+    "a list among objects": (
+        lambda f: raw(f, "bad.jsonl", b'{"id": 1, "emb": [1, 2, 3, 4, 5, 6]}\n[1, 2, 3, 4, 5, 6]\n'),
+        [],
+        "row 1 (line 2) is not an object, as the lines before it are: '[1, 2, 3, 4, 5, 6]'. Repair it.",
+    ),
+    "text as json": (
+        lambda f: raw(f, "bad.jsonl", b'"a"\n'),
+        [],
+        "row 0 (line 1) is neither an object nor a list",
+    ),
     "no vector": (lambda f: jsonl(f, (1300, '{"id": 1}')), [], "row 1300 (line 1301) has no 'vector'"),
     "text as vector": (
         lambda f: jsonl(f, (1300, '{"id": 1, "vector": [1, "2"]}')),

@@ -83,15 +83,95 @@ def test_delete_by_filter(mihash, index):
         assert mihash("delete", index, *words).code == 2
 
 
+def test_items_of_a_filter_are_shown(mihash, index, monkeypatch):
+    monkeypatch.setattr("mihash.cli.query._PAGE", 4)
+    filters = ("--where", "year<2000", "--where", "colour=red")
+    found = [json.loads(line) for line in mihash("get", index, *filters, "--json").out.splitlines()]
+    stored = rows_of(index)
+    fields = [(key, item.metadata) for key, item in stored.items()]
+    wanted = [key for key, each in fields if each["year"] < 2000 and each["colour"] == "red"]
+    assert [each["key"] for each in found] == wanted
+    assert found[0]["vector"] == stored[wanted[0]].vector.tolist()
+    run = mihash("get", index, *filters, "--after", wanted[1], "--limit", 7, "--keys")
+    assert run.out.split() == [str(key) for key in wanted[2:9]]
+    assert mihash("get", index, *filters, "--limit", 1, "--keys", "--json").out == f'{{"key": {wanted[0]}}}\n'
+    assert mihash("get", index, "--where", "year=1990", "--limit", 2).out.count("vector") == 2
+    for more in ((), ("--keys",), ("--json",)):
+        run = mihash("get", index, "--where", "year=1800", *more)
+        assert (run.code, run.out, run.err) == (0, "", "Nothing was found.\n")
+
+
+def test_printed_keys_are_read_again(mihash, index):
+    with library.OnlineIndex.open(index) as opened:
+        opened.add(np.eye(6)[:4], keys=["17", '"b"', "a b", -3], metadata=[{"new": True}] * 4)
+    printed = mihash("get", index, "--where", "new=true", "--keys").out
+    assert printed.splitlines() == ['"17"', '""b""', "a b", "-3"]
+    assert mihash("delete", index, "--keys-from", "-", sent=printed.encode()).out.startswith("Deleted 4 items;")
+    assert 17 in rows_of(index)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("3", "--where", "year=1990"), "Choose items by key or with --where, not both."),
+        (("3", "--limit", 5), "--limit, --after and --keys need a filter with --where."),
+        (("--where", "year=1990", "--after", "no"), "The key 'no' is not stored."),
+    ],
+)
+def test_what_get_refuses(mihash, index, words, message):
+    run = mihash("get", index, *words)
+    assert (run.code, run.err) == (2, f"mihash: {message}\n")
+
+
+def test_update_replaces_metadata(mihash, index, tmp_path):
+    before = rows_of(index)
+    run = mihash("update", index, 3, 4, 3, "--metadata", '{"category": "sport", "tags": [1]}')
+    assert (run.code, run.out) == (0, "Replaced the metadata of 2 items.\n"), run.err
+    (tmp_path / "keys.txt").write_text("5\n")
+    run = mihash("update", index, "--keys-from", tmp_path / "keys.txt", "--metadata", "null")
+    assert run.out == "Replaced the metadata of 1 item.\n"
+    after = rows_of(index)
+    assert [after[key].metadata for key in (3, 4, 5)] == [{"category": "sport", "tags": [1]}] * 2 + [None]
+    assert np.array_equal(after[3].vector, before[3].vector)
+    assert after[6].metadata == before[6].metadata
+    run = mihash("update", index, "--where", "category=sport", "--metadata", '{"category": "art"}')
+    assert run.out == "Replaced the metadata of 2 items.\n"
+    assert rows_of(index)[4].metadata == {"category": "art"}
+    assert mihash("update", index, "--where", "category=no", "--metadata", "{}").out.startswith("Replaced the met")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("3", "no", "--metadata", "{}"), "The key 'no' is not stored."),
+        (
+            ("3", "--metadata", "red"),
+            """--metadata must be a JSON object, such as '{"colour": "red"}'; got 'red'.""",
+        ),
+        (
+            ("3", "--metadata", "[1]"),
+            """--metadata must be a JSON object, such as '{"colour": "red"}'; got '[1]'.""",
+        ),
+        (("3", "--metadata", '{"a": NaN}'), "`metadata['a']` must be finite; got nan."),
+        (("3", "--where", "a=1", "--metadata", "{}"), "Choose items by key or with --where, not both."),
+    ],
+)
+def test_what_update_refuses(mihash, index, words, message):
+    before = [item.metadata for item in rows_of(index).values()]
+    run = mihash("update", index, *words)
+    assert (run.code, run.err) == (2, f"mihash: {message}\n")
+    assert [item.metadata for item in rows_of(index).values()] == before
+
+
 def test_keys_from_a_file(mihash, index, tmp_path):
     (tmp_path / "keys.txt").write_text("3\n\n17\n")
     found = mihash("get", index, "5", "--keys-from", tmp_path / "keys.txt", "--json").out
     assert [json.loads(line)["key"] for line in found.splitlines()] == [5, 3, 17]
     assert "Deleted 2 items; 1,498 are left." in mihash("delete", index, "--keys-from", tmp_path / "keys.txt").out
     assert "Deleted 1 item; " in mihash("delete", index, "--keys-from", "-", sent=b"4\n").out
-    assert mihash("get", index).err == "mihash: Give keys, or a file of keys with --keys-from.\n"
     wanted = "mihash: Give keys, or a file of keys with --keys-from; or a filter with --where.\n"
-    assert mihash("delete", index).err == wanted
+    for words in (("delete", index), ("get", index), ("update", index, "--metadata", "{}")):
+        assert mihash(*words).err == wanted
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     for name, why in (("nofile", "No such file or directory"), ("bytes", "it is not UTF-8 text")):
         run = mihash("get", index, "--keys-from", tmp_path / name)
@@ -101,6 +181,9 @@ def test_keys_from_a_file(mihash, index, tmp_path):
 def test_a_vector_that_is_not_finite_is_named_by_its_option(mihash, index):
     run = mihash("search", index, "--vector", "1,2,3,4,5,nan")
     assert (run.code, run.err) == (2, "mihash: --vector must be finite numbers; got 1,2,3,4,5,nan.\n")
+    run = mihash("search", index, "--vector", "1,2,3,4,5,1e39")
+    wanted = "--vector must fit into float32, which holds at most 3.4e38; got 1,2,3,4,5,1e39."
+    assert (run.code, run.err) == (2, f"mihash: {wanted}\n")
 
 
 def test_counts_of_one_are_singular(mihash, tmp_path):

@@ -34,7 +34,9 @@ def test_every_command_is_documented(name, mihash, monkeypatch):
 
 
 def test_the_commands_of_the_design():
-    wanted = "demo create add upsert search delete get serve encode stats history verify compact backup export"
+    wanted = (
+        "demo create add upsert search update delete get serve encode stats history verify compact backup export"
+    )
     assert set(COMMANDS) == {*wanted.split(), "reproduce", "tune", "bench", "plan", "migrate", "features"}
 
 

@@ -119,6 +119,25 @@ def test_a_reader_follows_changes_of_metadata(index):
         assert list(reader) == list(index)
 
 
+def test_count_is_the_number_of_keys(index):
+    assert (index.count(), index.count({}), index.count({"group": 1})) == (40, 40, 10)
+    with mihash.open(index.folder, read_only=True) as reader:
+        assert reader.count({"group": 1, "i": {"<": 20}}) == 5
+        index.delete(["k1", "k2"])
+        index.update("k3", metadata={"group": 1})
+        index.add(X[40:43], keys=["a", "b", "c"], metadata=[{"group": 1}, None, {}])
+        for each in (index, reader):
+            for where in (None, {"group": 1}, {"group": {"$ne": 1}}, {"i": {"$exists": False}}):
+                assert each.count(where) == len(index.keys(where))
+    with pytest.raises(InvalidInput, match="known operators"):
+        index.count({"group": {"$near": 1}})
+
+
+def test_count_without_a_version(tmp_path):
+    with mihash.open(tmp_path / "new", n_bits=16) as empty:
+        assert (empty.count(), empty.count({"group": 1})) == (0, 0)
+
+
 def test_delete_by_filter(index):
     assert index.delete(where={"group": 1, "i": {"<": 20}}) == 5
     assert [int(key[1:]) for key in index] == [i for i in range(40) if i % 4 != 1 or i >= 20]
@@ -136,6 +155,9 @@ def test_a_field_that_no_item_has_is_named(index):
     assert caught[0].filename == __file__
     with pytest.warns(UnknownField, match="'grup'") as caught:
         assert index.keys(where={"grup": 1}) == []
+    assert caught[0].filename == __file__
+    with pytest.warns(UnknownField, match="'grup'") as caught:
+        assert index.count({"grup": 1}) == 0
     assert caught[0].filename == __file__
     with pytest.warns(UnknownField, match="'a.b', 'c'"):
         index.search(X[:2], where={"$or": [{"a.b": 1}, {"c": 2}]}, radius=16)

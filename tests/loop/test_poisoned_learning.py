@@ -160,6 +160,27 @@ def test_degenerate_codes_are_told(tmp_path):
         stats = index.stats()
         assert (stats["codes_sampled"], stats["codes_distinct"], stats["bit_entropy"]) == (300, 1, 0)
         assert stats["warning"].startswith("The codes are degenerate: 300 rows share 1 code(s)")
+        assert stats["warning"].endswith("then request a rehash.")
+
+
+@pytest.mark.parametrize("learner", ["lsh", "randomrotation"])
+def test_degenerate_codes_of_a_fixed_mapping_need_other_features(tmp_path, learner):
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16, learner=learner) as index:
+        index.add(np.ones((300, 16)))
+        warning = index.stats().warning
+        assert f"A rehash does not help, because the hyperplanes of {learner} never change." in warning
+        assert warning.endswith("scale the features to similar ranges, and add them to a new index.")
+
+
+def test_degenerate_codes_of_exact_searches_need_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16, learner="randomrotation") as index:
+        index.add(rng.standard_normal((300, 16)))
+        index.add(1000 + rng.standard_normal((30_000, 16)))  # on one side of all hyperplanes of the first rows
+        index.wait()
+        index.search(rng.standard_normal((1, 16)))
+        wanted = "Searches are exact all the same: they compare all vectors, in memory."
+        assert index.stats().warning.endswith(wanted)
 
 
 def test_a_row_that_is_too_long_is_refused_and_nothing_is_stored(tmp_path):

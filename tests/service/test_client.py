@@ -90,6 +90,21 @@ def test_a_life(service, client):
     client.rehash()
     index.wait()
     assert client.history(limit=1)[0]["kind"] == "request"
+    assert client.versions() == [dict(each) for each in index.versions()]
+    client.pause()
+    assert client.stats().paused
+    client.resume()
+    assert not client.stats().paused
+
+
+def test_more_items_than_a_request_may_get(client):
+    keys = client.add(np.zeros((1001, 8), dtype=np.float32))
+    assert [item["key"] for item in client.get(keys[::-1])] == keys[::-1]
+    with pytest.raises(UnknownName, match="'nobody' is not stored"):
+        client.get([*keys, "nobody"])
+    assert client.get(np.array(keys[:2]))[1]["key"] == keys[1]
+    assert client.get([]) == []
+    client.delete(keys)
 
 
 def test_one_row_may_stand_alone_as_in_the_index(client):
@@ -132,6 +147,7 @@ def test_fields_that_no_item_has_are_named(client):
     for call in (
         lambda where: client.search([[1.0] * 8], where=where),
         client.keys,
+        client.count,
         lambda where: client.delete(where=where),
     ):
         with pytest.warns(UnknownField, match="No item has the field 'yeer', which `where` asks for"):
@@ -143,7 +159,7 @@ def test_fields_that_no_item_has_are_named(client):
 
 def test_errors_are_the_package_s(client):
     client.add([[0.0] * 8], keys=["twice"])
-    with pytest.raises(DuplicateKey, match="stored already"):
+    with pytest.raises(DuplicateKey, match=r"stored already.*use `upsert`"):
         client.add([[0.0] * 8], keys=["twice"])
     for wrong in ([[0.0]], [[float("nan")] * 8], np.zeros((1, 3))):
         with pytest.raises(InvalidInput, match="`vectors` must"):

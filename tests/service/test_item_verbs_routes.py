@@ -42,7 +42,7 @@ def test_an_unknown_field_is_answered_with_the_known_ones(filled):
 def test_a_stored_key_is_answered_with_what_replaces_it(filled):
     answer = filled.post("/v1/items", {"vectors": X[:1].tolist(), "keys": ["k1"]})
     assert answer.message.endswith(
-        "is stored already; nothing was stored. To replace what is stored, use PUT /v1/items."
+        "is stored already; nothing was stored. To replace what is stored, use `upsert` (PUT /v1/items)."
     )
 
 
@@ -141,6 +141,15 @@ def test_delete_by_filter(filled):
     assert filled.get("/v1/stats").body["items"] == 10
 
 
+def test_count(filled):
+    assert filled.post("/v1/count", {}).body == {"count": 30}
+    assert filled.post("/v1/count", {"where": {"group": 1}}).body == {"count": 10}
+    assert filled.post("/v1/count", {"where": {"group": 5}}).body == {"count": 0}
+    assert filled.post("/v1/count", {"where": {"grup": 1}}).body == {"count": 0, "unknown_fields": ["grup"]}
+    for body in ({"where": "group"}, {"where": {"group": {"$near": 1}}}, {"filter": {}}):
+        assert filled.post("/v1/count", body).status == 422
+
+
 def test_a_search_names_fields_that_no_item_has(filled):
     answer = filled.post("/v1/search", {"vectors": X[:2].tolist(), "where": {"grup": 1}})
     assert answer.body["unknown_fields"] == ["grup"]
@@ -167,6 +176,7 @@ def test_the_client_has_the_verbs(filled):
         assert np.array_equal(client.get("k7")["vector"], X[50])
         assert client.keys(where={"group": 7}) == ["k5", "k3", "new", "17"]
         assert client.keys(after="17") == ["k7"]
+        assert (client.count(), client.count({"group": 7}), client.count({"group": 8})) == (32, 4, 0)
         assert list(client.items(limit=1)) == [("k0", {"group": 0, "i": 0})]
         assert len(client.keys()) == 32
         assert client.delete(where={"group": 7}) == 4

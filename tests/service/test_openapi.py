@@ -24,6 +24,7 @@ def test_every_address_is_described(served):
         "/v1/items": {"post", "put", "patch", "get", "delete"},
         "/v1/get": {"post"},
         "/v1/contains": {"post"},
+        "/v1/count": {"post"},
         "/v1/items/{key}": {"get", "delete"},
         "/v1/delete": {"post"},
         "/v1/search": {"post"},

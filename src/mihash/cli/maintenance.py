@@ -186,7 +186,8 @@ def encode(
         source, target, mapping_in(path), Columns(vector, key, called=OPTIONS), ray=ray is not None, address=ray,
         nodes=node or None, progress=lambda name: note(f"Encoded {name}"),
     )  # fmt: skip
-    before = f"; {counted(done.skipped, 'file')} were there already" if done.skipped else ""
+    were = "was" if done.skipped == 1 else "were"
+    before = f"; {counted(done.skipped, 'file')} {were} there already" if done.skipped else ""
     say(f"Encoded {counted(done.rows, 'row')} of {counted(done.files, 'file')}{before}.")
 
 

@@ -1,5 +1,6 @@
-"""Commands that search an index, and show or delete single items."""
+"""Commands that search an index, and show, update or delete items."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ..store.keys import Key
 
 _PANEL = "An index"
+_PAGE = 1000  # items that are read at a time
 
 Queries = Iterator[tuple[list[Any], "NDArray[np.float32] | None"]]
 
@@ -130,10 +132,15 @@ def _queries(
             numbers = parse_vector(vector)
         except ValueError as error:
             raise InvalidInput(f"--vector must be numbers with commas between them; {error}.") from error
-        with np.errstate(over="ignore"):
-            Q = np.array([numbers], dtype=np.float32)
-        if not np.isfinite(Q).all():
+        if not np.isfinite(numbers).all():
             raise InvalidInput(f"--vector must be finite numbers; got {vector:.80}.")
+        try:
+            with np.errstate(over="raise"):
+                Q = np.array([numbers], dtype=np.float32)
+        except FloatingPointError as error:
+            raise InvalidInput(
+                f"--vector must fit into float32, which holds at most 3.4e38; got {vector:.80}."
+            ) from error
         yield [0], _check_width(index, Q, "--vector has")
     else:
         source = open_vectors(str(query), columns, file_format)
@@ -195,32 +202,130 @@ def _show(answers: list[dict[str, Any]], metadata: bool) -> None:
         note("Nothing was found.")
 
 
-@command(_PANEL, "mihash get photos 17 --json")
+@command(_PANEL, "mihash get photos --where colour=red --limit 5 --json")
 def get(
-    path: Folder, keys: Keys = None, keys_from: KeysFrom = None, as_json: AsJSON = False, ray: Ray = None
+    path: Folder,
+    keys: Keys = None,
+    keys_from: KeysFrom = None,
+    where: Where = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="With --where: show at most this many items.", show_default="all")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="KEY", help="With --where: show only items younger than this one.")
+    ] = None,
+    only_keys: Annotated[
+        bool, typer.Option("--keys", help="With --where: print only the keys, one per line, as --keys-from reads.")
+    ] = False,
+    as_json: AsJSON = False,
+    ray: Ray = None,
 ) -> None:
-    """Show stored items: vector, label and metadata.
+    """Show stored items: vector, label and metadata. With --where, show all that match, oldest first.
 
     A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
     is always a string. Put -- before a key that begins with a dash.
     """
-    with open_index(path, True, ray) as index:
-        items = index.get(find_keys(index, _wanted(keys, keys_from)))
+    from ..errors import InvalidInput
+
+    if not where and (limit is not None or after is not None or only_keys):
+        raise InvalidInput("--limit, --after and --keys need a filter with --where.")
+    texts = _chosen(keys, keys_from, where)
     rows: list[tuple[str, str]] = []
-    for item in items:
-        label = item.label.tolist() if hasattr(item.label, "tolist") else item.label
-        found = {"key": item.key, "label": label, "metadata": item.metadata, "vector": item.vector.tolist()}
-        if as_json:
-            json_line(found)
-            continue
-        numbers = ", ".join(f"{number:.4g}" for number in found["vector"][:5])
-        more = ", ..." if len(found["vector"]) > 5 else ""
-        rows.append(("key", str(item.key)))
-        rows += [] if label is None else [("label", str(label))]
-        rows += [] if item.metadata is None else [("metadata", json_text(item.metadata))]
-        rows.append(("vector", f"{len(found['vector'])} numbers: {numbers}{more}"))
-    if not as_json:
+    with open_index(path, True, ray) as index:
+        if texts is None:
+            younger = None if after is None else find_keys(index, [after])[0]
+            names = index.keys(parse_where(where), younger, limit)
+        else:
+            names = find_keys(index, texts)
+        if only_keys:
+            _show_keys(names, as_json)
+            return
+        for found in _stored(index, names, skip_deleted=texts is None):
+            if as_json:
+                json_line(found)
+            else:
+                rows += _rows_of(found)
+    if rows:
         table({"": "left", "item": "left"}, rows)
+    elif not names:
+        note("Nothing was found.")
+
+
+def _stored(index: "OnlineIndex", keys: "list[Key]", skip_deleted: bool) -> Iterator[dict[str, Any]]:
+    """Yield stored items as dictionaries; another process may delete some of them meanwhile."""
+    for start in range(0, len(keys), _PAGE):
+        part = keys[start : start + _PAGE]
+        if skip_deleted:
+            part = [key for key, there in zip(part, index.contains(part), strict=True) if there]
+        for item in index.get(part):
+            label = item.label.tolist() if hasattr(item.label, "tolist") else item.label
+            yield {"key": item.key, "label": label, "metadata": item.metadata, "vector": item.vector.tolist()}
+
+
+def _rows_of(item: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of a table that show an item."""
+    label, metadata, vector = item["label"], item["metadata"], item["vector"]
+    numbers = ", ".join(f"{number:.4g}" for number in vector[:5])
+    rows = [("key", str(item["key"]))]
+    rows += [] if label is None else [("label", str(label))]
+    rows += [] if metadata is None else [("metadata", json_text(metadata))]
+    return [*rows, ("vector", f"{len(vector)} numbers: {numbers}{', ...' if len(vector) > 5 else ''}")]
+
+
+def _show_keys(keys: "list[Key]", as_json: bool) -> None:
+    from ..store.keys import key_text
+
+    for key in keys:
+        if as_json:
+            json_line({"key": key})
+        else:
+            say(key_text(key))
+    if not keys:
+        note("Nothing was found.")
+
+
+@command(_PANEL, """mihash update photos 17 18 --metadata '{"colour": "red"}'""")
+def update(
+    path: Folder,
+    metadata: Annotated[
+        str,
+        typer.Option(metavar="JSON", help="The new metadata, a JSON object; null for none.", show_default=False),
+    ],
+    keys: Keys = None,
+    where: Where = None,
+    keys_from: KeysFrom = None,
+    ray: Ray = None,
+) -> None:
+    """Replace the metadata of items, by key or with --where of all that match; vectors and labels stay.
+
+    The new metadata replaces all fields of the old; fields that it does not name are gone. If a key is unknown,
+    nothing is changed. To replace vectors, use mihash upsert.
+
+    A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
+    is always a string. Put -- before a key that begins with a dash.
+    """
+    new, texts = _parse_metadata(metadata), _chosen(keys, keys_from, where)
+    with open_index(path, ray=ray) as index:
+        names = index.keys(parse_where(where)) if texts is None else find_keys(index, texts)
+        names = list(dict.fromkeys(names))
+        if names:
+            index.update(names, metadata=[new] * len(names))
+        say(f"Replaced the metadata of {counted(len(names), 'item')}.")
+
+
+def _parse_metadata(text: str) -> dict[str, Any] | None:
+    """Return the metadata that an option holds."""
+    from ..errors import InvalidInput
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = text
+    if not isinstance(found, dict | None):
+        raise InvalidInput(
+            f"""--metadata must be a JSON object, such as '{{"colour": "red"}}'; got {text!r:.80}."""
+        )
+    return found
 
 
 @command(_PANEL, "mihash delete photos 17 18 holiday.jpg")
@@ -232,23 +337,20 @@ def delete(
     A key that looks like a number is looked up as a number first, then as a string; in double quotes, '"17"', it
     is always a string. Put -- before a key that begins with a dash.
     """
-    from ..errors import InvalidInput
-
-    if where and (keys or keys_from is not None):
-        raise InvalidInput("Delete by key or with --where, not both.")
+    texts = _chosen(keys, keys_from, where)
     with open_index(path, ray=ray) as index:
-        if where:
-            n = index.delete(where=parse_where(where))
-        else:
-            n = index.delete(find_keys(index, _wanted(keys, keys_from, "; or a filter with --where")))
+        n = index.delete(None if texts is None else find_keys(index, texts), parse_where(where))
         freed = f" mihash compact {path} frees their space." if n else ""
         say(f"Deleted {counted(n, 'item')}; {len(index):,} are left.{freed}")
 
 
-def _wanted(keys: list[str] | None, keys_from: str | None, other: str = "") -> list[str]:
-    """Return keys that were given in one way or the other; none is an error."""
+def _chosen(keys: list[str] | None, keys_from: str | None, where: list[str] | None) -> list[str] | None:
+    """Return keys that were given in one way or the other, None for a filter; exactly one must be given."""
     from ..errors import InvalidInput
 
-    if not keys and keys_from is None:
-        raise InvalidInput(f"Give keys, or a file of keys with --keys-from{other}.")
-    return given_keys(keys, keys_from)
+    by_key = bool(keys) or keys_from is not None
+    if by_key and where:
+        raise InvalidInput("Choose items by key or with --where, not both.")
+    if not by_key and not where:
+        raise InvalidInput("Give keys, or a file of keys with --keys-from; or a filter with --where.")
+    return None if where else given_keys(keys, keys_from)

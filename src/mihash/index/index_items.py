@@ -300,6 +300,29 @@ class IndexItems(IndexState):
         """Return how many items are stored."""
         return len(self._table)
 
+    def count(self, where: Mapping[str, Any] | None = None) -> int:
+        """Return how many items match a filter; without one, how many are stored.
+
+        If a filter matches nothing and no item has one of its fields, the call warns (`UnknownField`).
+
+        Examples
+        --------
+        >>> import tempfile, mihash
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with mihash.open(folder.name, n_bits=16) as index:
+        ...     keys = index.add(np.eye(3), metadata=[{"year": 1999}, {"year": 2001}, None])
+        ...     print(index.count(), index.count({"year": {"$gte": 2000}}))
+        3 1
+        >>> folder.cleanup()
+        """
+        if where is None:
+            return len(self)
+        condition = compile_filter(where)
+        n = self._table.count(condition)
+        if not n:
+            warn_of_unknown_fields(self._table, condition)
+        return n
+
     def contains(self, keys: ArrayLike) -> NDArray[np.bool_]:
         """Return for each key whether it is stored."""
         return self._table.contains(keys)

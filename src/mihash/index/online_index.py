@@ -23,6 +23,7 @@ from ..loop.decisions import EVENTS
 from ..mapping import HashMapping
 from ..online import ExternalMapping, OnlineLearner
 from ..store.backends import Cluster, create_table, holds_table, open_table
+from ..store.held_vectors import EVERY
 from ..store.recall_target import RECALL
 from ..store.sqlite.checksums import check_seals
 from ..store.sqlite.code_versions import now
@@ -219,6 +220,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             (updates,) = connection.execute("SELECT count(*) FROM version WHERE items IS NOT NULL").fetchone()
         about, paused = table.about(), bool(table.setting("paused"))
         chosen = table.target.known()
+        is_exact = chosen is not None and chosen.rescore == EVERY
         codes = {name: about[name] for name in ("codes_sampled", "codes_distinct", "bit_entropy") if name in about}
         return Stats(
             items=len(table),
@@ -241,7 +243,7 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
             learning_error=None if loop is None else loop.trouble,
             write_error=None if self._unwritten is None else str(self._unwritten),
             sqlite=sqlite3.sqlite_version,
-            warning=(degenerate_codes(**codes) if codes else None)
+            warning=(degenerate_codes(**codes, learner=options.learner, is_exact=is_exact) if codes else None)
             or low_recall(None if chosen is None else chosen.recall, RECALL),
             rescore=None if chosen is None else min(chosen.rescore, len(table)),
             recall=None if chosen is None else chosen.recall,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..online import learner_class
 from ..records import Record
 
 _DEGENERATE = 0.1  # of the entropy that a bit can have
@@ -75,14 +76,39 @@ class Stats(Record):
     shards: list[dict[str, Any]] = field(default_factory=list)
 
 
-def degenerate_codes(codes_sampled: int, codes_distinct: int, bit_entropy: float) -> str | None:
-    """Return a warning about codes that hardly distinguish items, or None."""
+def degenerate_codes(
+    codes_sampled: int, codes_distinct: int, bit_entropy: float, *, learner: str, is_exact: bool
+) -> str | None:
+    """Return a warning about codes that hardly distinguish items, or None.
+
+    Parameters
+    ----------
+    codes_sampled, codes_distinct, bit_entropy
+        As in `Stats`.
+    learner
+        The name of the learner. If it never changes its mapping, a rehash is no remedy.
+    is_exact
+        Whether searches compare all vectors, so that the codes do not matter.
+
+    Examples
+    --------
+    >>> degenerate_codes(300, 290, 0.98, learner="lsh", is_exact=False)
+    >>> degenerate_codes(300, 1, 0.0, learner="lsh", is_exact=True)[-69:]
+    'Searches are exact all the same: they compare all vectors, in memory.'
+    """
     if codes_sampled < _FEW or bit_entropy >= _DEGENERATE:
         return None
+    advice = "Check the features for outliers and constant values, then request a rehash."
+    if not learner_class(learner).learned_names:
+        advice = (
+            f"A rehash does not help, because the hyperplanes of {learner} never change. Remove outliers and "
+            "constant values, scale the features to similar ranges, and add them to a new index."
+        )
+        if is_exact:
+            advice = "Searches are exact all the same: they compare all vectors, in memory."
     return (
         f"The codes are degenerate: {codes_sampled} rows share {codes_distinct} code(s), and the mean entropy of "
-        f"a bit is {bit_entropy:.2f} of 1. Check the features for outliers and constant values, then "
-        "request a rehash."
+        f"a bit is {bit_entropy:.2f} of 1. {advice}"
     )
 
 

@@ -166,7 +166,7 @@ def encode_folder(
     nodes
         Which nodes: addresses or names of Ray resources; all by default.
     progress
-        Told of each file that is done.
+        Told of each file that was encoded; not of files that were done before, or that failed.
     """
     if not ray:
         return _encode_here(Path(source), Path(target), mapping, columns, progress)
@@ -178,16 +178,21 @@ def encode_folder(
 def _encode_here(
     source: Path, target: Path, mapping: HashMapping, columns: Columns | None, progress: Progress
 ) -> Encoded:
+    if not source.is_dir():
+        raise InvalidInput(f"{source} {'is not a folder' if source.exists() else 'does not exist'}.")
     files = _files(str(source))
     if not files:
         raise InvalidInput(f"There are no Parquet files in {source}.")
     done, failed = [], []
     for file in files:
         try:
-            done.append(encode_file(source / file.name, target / file.name, mapping, columns))
+            n = encode_file(source / file.name, target / file.name, mapping, columns)
         except (MIHashError, OSError) as error:
             failed.append(error)
-        progress(file.name)
+            continue
+        done.append(n)
+        if n is not None:
+            progress(file.name)
     return _counted(done, failed)
 
 
@@ -220,12 +225,15 @@ def _encode_on_nodes(
         while pending:
             (ref,), pending = ray.wait(pending)
             try:
-                done.append(ray.get(ref))
+                n = ray.get(ref)
             except ray.exceptions.RayTaskError as error:
                 failed.append(error.cause)
             except ray.exceptions.RayError as error:
                 failed.append(StoreError(f"{refs[ref]}: {error}"))
-            progress(refs[ref])
+            else:
+                done.append(n)
+                if n is not None:
+                    progress(refs[ref])
         return _counted(done, failed)
     finally:
         if joined:

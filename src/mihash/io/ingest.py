@@ -226,6 +226,7 @@ class _Ingest:
         note = "" if self._known.whole else f"{self.source.name} {_OLD}"
         restored = self._restore(tell) if self._n_gone and self._policy == _ADD else 0
         for rows in self.source.rows(self._begin):
+            self._check_width(self._index.n_features, rows)
             self._known = self._known._replace(contents=self._known.contents.after(rows))
             self._add(rows, range(len(rows.X)))
             tell("adding", self.source.name, self._known.contents.n_rows, _estimate(self._total, rows))
@@ -381,6 +382,7 @@ class _Upsert(_Ingest):
         n_before, n_rows = len(self._index), 0
         for rows in self.source.rows(0):
             self._check_keyed(rows)
+            self._check_width(self._index.n_features, rows)
             with self._placed(rows):
                 labels = fitting_labels(self._index, rows.y)
                 self._index.upsert(rows.X, rows.keys or [], labels, rows.metadata)

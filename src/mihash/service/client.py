@@ -19,6 +19,7 @@ from .client_requests import (
     is_key,
     is_one,
     listed,
+    matched,
     several,
     to_json,
 )
@@ -150,11 +151,17 @@ class Client(ServiceConnection):
         return self._call("PATCH", *request, read=lambda answer: int(answer["updated"]))
 
     def get(self, keys: Key | Sequence[Key]) -> Any:
-        """Return an item as a dictionary: key, vector, label and metadata; of several keys a list of items."""
+        """Return an item as a dictionary: key, vector, label and metadata; of several keys a list of items.
+
+        A list is read a thousand items at a time.
+        """
         if is_one(keys):
             return self._call("GET", f"/v1/items/{in_path(keys)}", read=dict)
-        body = fields_of(keys=keys)
-        return self._call("POST", "/v1/get", body, read=lambda answer: [dict(each) for each in answer["items"]])
+        wanted, found = as_list(keys), list[dict[str, Any]]()
+        for start in range(0, len(wanted), _PAGE):
+            body = fields_of(keys=wanted[start : start + _PAGE])
+            found += self._call("POST", "/v1/get", body, read=lambda answer: list(map(dict, answer["items"])))
+        return found
 
     def items(
         self, where: Mapping[str, Any] | None = None, after: Key | None = None, limit: int | None = None
@@ -185,6 +192,12 @@ class Client(ServiceConnection):
         """Delete items by key, or those that match a filter, and return how many; none if a key is unknown."""
         body = fields_of(keys=None if keys is None else several(keys), where=where)
         n, unknown = self._call("POST", "/v1/delete", body, read=deleted)
+        _warn(unknown)
+        return n
+
+    def count(self, where: Mapping[str, Any] | None = None) -> int:
+        """Return how many items match a filter; without one, how many are stored."""
+        n, unknown = self._call("POST", "/v1/count", fields_of(where=where), read=matched)
         _warn(unknown)
         return n
 
@@ -246,9 +259,21 @@ class Client(ServiceConnection):
         """The migration that is under way; its `progress` says whether there is one."""
         return ClientMigration(lambda method, path, body: self._call(method, path, body, read=dict))
 
+    def versions(self) -> list[dict[str, Any]]:
+        """Return the versions that have answered queries, in order, each with its items and build time."""
+        return self._call("GET", "/v1/versions", read=lambda answer: list(map(dict, answer["versions"])))
+
     def rehash(self) -> None:
         """Rebuild all codes with the current mapping."""
         self._call("POST", "/v1/rehash", read=dict)
+
+    def pause(self) -> None:
+        """Build no new version until `resume`; learning and decisions continue."""
+        self._call("POST", "/v1/pause", read=dict)
+
+    def resume(self) -> None:
+        """Build the newest accepted version, and later ones when they are accepted."""
+        self._call("POST", "/v1/resume", read=dict)
 
 
 def _is_nothing(vectors: Any, fields: dict[str, Any]) -> bool:

@@ -126,6 +126,11 @@ def deleted(answer: dict[str, Any]) -> tuple[int, list[str]]:
     return int(answer["deleted"]), list(answer.get("unknown_fields", ()))
 
 
+def matched(answer: dict[str, Any]) -> tuple[int, list[str]]:
+    """Return how many items match a filter, and unknown fields of the filter."""
+    return int(answer["count"]), list(answer.get("unknown_fields", ()))
+
+
 def is_key(key: object) -> TypeGuard[Key]:
     """Tell whether a value is a string or a whole number of 64 bits."""
     if isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Routes of items: add, upsert, update, list, get, delete."""
+"""Routes of items: add, upsert, update, list, count, get, delete."""
 
 from contextlib import suppress
 from functools import partial
@@ -26,6 +26,8 @@ from .schemas import (
     Added,
     AddQuery,
     Contained,
+    CountBody,
+    Counted,
     DeleteBody,
     Deleted,
     ItemsBody,
@@ -243,6 +245,28 @@ async def contains(request: Request) -> Response:
     async with service.bodies.receive(request, KeysBody.parse) as body:
         keys = body.keys
         return respond(await service.read(lambda index: {"contains": index.contains(keys).tolist()}))
+
+
+@router.post(
+    "/v1/count",
+    summary="Count items",
+    responses=route_responses(Counted, 400, 408, 413, 415, 422, 504),
+    openapi_extra=body_of(CountBody, binary=False),
+)
+async def count(request: Request) -> Response:
+    """Return how many items match a filter; without one, how many there are."""
+    service = service_of(request)
+    async with service.bodies.receive(request, CountBody.parse) as body:
+        where = body.where
+        if where is not None:
+            compile_filter(where, service.limits.conditions)
+
+        def work(index: OnlineIndex) -> dict[str, Any]:
+            with without_warnings():
+                n = index.count(where)
+            return {"count": n, **_unknown(index, where, n)}
+
+        return respond(await service.read(work, slow=where is not None))
 
 
 @router.delete("/v1/items", summary="Delete by filter", responses=route_responses(Deleted, 422, 504))

@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from .. import __version__
 from .request_bodies import FLOATS, JSON, NPY
 from .schemas import (
+    CountBody,
     CutOverBody,
     DeleteBody,
     Error,
@@ -39,7 +40,7 @@ _MEANINGS = {
 }
 _BODIES: tuple[type[BaseModel], ...] = (
     ItemsBody, UpsertBody, UpdateBody, KeysBody, SearchBody, DeleteBody, MigrationBody, MigrationItemsBody,
-    CutOverBody, PriceBody,
+    CutOverBody, PriceBody, CountBody,
 )  # fmt: skip
 _DESCRIPTION = """\
 Binary codes that learn from a stream, and know when to rehash. Every error is

@@ -54,7 +54,7 @@ _STATUSES: tuple[tuple[type[MIHashError], int, str], ...] = (
     (MIHashError, 500, "internal"),
 )
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
-_FIELD_NAMES = {"`X`": "`vectors`", "`y`": "`labels`", "`upsert`": "PUT /v1/items"}  # of Python's names, over HTTP
+_FIELD_NAMES = {"`X`": "`vectors`", "`y`": "`labels`", "`upsert`": "`upsert` (PUT /v1/items)"}  # over HTTP
 _log = logging.getLogger("mihash.service")
 
 

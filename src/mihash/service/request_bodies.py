@@ -111,18 +111,18 @@ class BodyReceiver:
 
 
 def vectors_of(rows: list[list[float]]) -> NDArray[np.float32]:
-    """Return the vectors of a JSON body; raise if they have several widths.
+    """Return the vectors of a JSON body; raise if they have several widths, or do not fit into float32.
 
     Examples
     --------
-    >>> vectors_of([[1.0, 2.0], [3.0, 1e300]])
-    array([[ 1.,  2.],
-           [ 3., inf]], dtype=float32)
+    >>> vectors_of([[1.0, 2.0], [3.0, 4.0]])
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
     """
     try:
-        with np.errstate(over="ignore"):  # the index refuses an infinity
+        with np.errstate(over="raise"):
             return np.array(rows, dtype=np.float32)
-    except ValueError:
+    except (ValueError, FloatingPointError):
         return validation.features("vectors", rows, check=False)  # which says what is wrong
 
 

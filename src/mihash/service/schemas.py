@@ -14,8 +14,7 @@ from .record_schemas import record_schema
 from .validation_messages import validation_message
 
 MAX_K, MAX_RESCORE, MAX_RADIUS, MAX_DECISIONS = 10_000, 100_000, 4096, 10_000
-MAX_LISTED, MAX_GOT = 10_000, 1000
-DECISIONS = 1000
+MAX_LISTED, MAX_GOT, DECISIONS = 10_000, 1000, 1000
 
 Vectors = Annotated[
     list[Annotated[list[float], Field(min_length=1, fail_fast=True)]], Field(min_length=1, fail_fast=True)
@@ -150,6 +149,12 @@ class KeysBody(_Request):
     """Keys of items."""
 
     keys: Annotated[list[Key], Field(fail_fast=True, max_length=MAX_GOT)]
+
+
+class CountBody(_Request):
+    """Which items to count."""
+
+    where: Object | None = Field(default=None, description="A filter; without it all items are counted.")
 
 
 _KEYS_OR_WHERE: dict[str, Any] = {
@@ -298,6 +303,13 @@ class Deleted(BaseModel):
 
     deleted: int
     items: int
+    unknown_fields: UnknownFields = []
+
+
+class Counted(BaseModel):
+    """How many items match."""
+
+    count: int
     unknown_fields: UnknownFields = []
 
 

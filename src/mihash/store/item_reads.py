@@ -38,6 +38,10 @@ class ItemReads(ABC):
         """Return the metadata of items, None for those without; raise if its JSON exceeds ``max_bytes``."""
         return [decode_metadata(text) for text in self.lookup(as_keys(keys), True, max_bytes)[1]]
 
+    def count(self, where: Condition) -> int:
+        """Return how many items match a filter."""
+        return len(self.listed(where)[0])
+
     @abstractmethod
     def unknown_fields(self, where: Condition) -> list[str]:
         """Return which fields of a filter no item has."""

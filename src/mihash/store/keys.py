@@ -87,6 +87,18 @@ def readings(text: str) -> list[Key]:
     return [text]
 
 
+def key_text(key: Key) -> str:
+    """Return a key as a text of which it is the likelier of the `readings`.
+
+    Examples
+    --------
+    >>> key_text(17), key_text("17"), key_text("a")
+    ('17', '"17"', 'a')
+    """
+    text = str(key)
+    return text if readings(text)[0] == key else f'"{text}"'
+
+
 def stored_keys(texts: Sequence[str], contains: Callable[[list[Key]], NDArray[np.bool_]]) -> list[Key]:
     """Return the stored key that each text stands for: the first of its `readings` that an index contains."""
     candidates = [readings(text) for text in texts]

@@ -80,7 +80,8 @@ def test_an_index_is_the_same_on_one_file_and_on_a_cluster(tmp_path, places):
         with mihash.OnlineIndex.open(tmp_path / "many", read_only=True) as reader:
             many.add(X[1202:1203], Y[1202:1203], keys=["new"])
             assert reader.search(X[1202:1203], k=1, rescore=2000).keys.tolist() == [["new"]]
-            assert len(reader) == len(many)
+            assert len(reader) == len(many) == many.count()
+            assert many.count({"year": {"$exists": False}}) == len(many)
             with pytest.raises(NotReady, match="read_only"):
                 reader.add(X[:1])
             read_amid_changes(many, reader)

@@ -27,7 +27,7 @@ class JSONLinesSource(TextSource):
 
     def records(self, lines: Lines) -> Iterator[dict[str, Any]]:
         """Yield the object of each line."""
-        row = 0
+        row, only_objects = 0, False
         for text in lines:
             if not text.strip():
                 continue
@@ -38,14 +38,16 @@ class JSONLinesSource(TextSource):
                     f"{self.name}: row {row} (line {lines.n}) is not JSON ({error}). Repair it: each line is one "
                     "object."
                 ) from error
-            if isinstance(found, list):
-                found = {_BARE: found}
-            if not isinstance(found, dict):
-                raise InvalidInput(
-                    f"{self.name}: row {row} (line {lines.n}) is neither an object nor a list: "
-                    f"{text.strip()!r:.40}."
+            if not isinstance(found, dict) and (only_objects or not isinstance(found, list)):
+                rule = (
+                    "not an object, as the lines before it are" if only_objects else "neither an object nor a list"
                 )
-            yield found
+                raise InvalidInput(
+                    f"{self.name}: row {row} (line {lines.n}) is {rule}: {text.strip()!r:.40}. Repair it."
+                )
+            record = {_BARE: found} if isinstance(found, list) else found
+            only_objects = only_objects or _BARE not in record  # their vectors have another name
+            yield record
             row += 1
 
     def kinds(self, records: list[dict[str, Any]]) -> Mapping[str, Kind]:

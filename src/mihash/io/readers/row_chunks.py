@@ -87,8 +87,7 @@ class ColumnSource(Source):
     def _assembled(self, first: int, X: NDArray[Any], values: Callable[[str], list[Any]]) -> Rows:
         """Return consecutive rows of vectors and of what the columns hold for them."""
         layout = self._layout
-        with np.errstate(over="ignore"):
-            X = np.ascontiguousarray(X, dtype=np.float32)
+        X = as_float32(self.name, X, lambda place: f"row {first + place}")
         check_finite(self.name, X, first)
         y = keys = metadata = is_test = None
         if layout.label is not None:
@@ -115,6 +114,16 @@ def chunk_rows(n_features: int) -> int:
     (1024, 41)
     """
     return max(1, min(_CHUNK_ROWS, _CHUNK_NUMBERS // max(1, n_features)))
+
+
+def as_float32(source: str, X: NDArray[Any], where: Callable[[int], str]) -> NDArray[np.float32]:
+    """Return vectors as float32; refuse a number that is too large, with what ``where`` says of its row."""
+    try:
+        with np.errstate(over="raise"):
+            return np.ascontiguousarray(X, dtype=np.float32)
+    except FloatingPointError as error:
+        place = where(validation.too_large(X))
+        raise InvalidInput(f"{source}: vectors must fit into float32; {place} {validation.TOO_LARGE}") from error
 
 
 def check_finite(source: str, X: NDArray[np.float32], first: int, lines: Sequence[int] | None = None) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import InvalidInput
 from .layout import Columns, Kind, Layout, lay_out
-from .row_chunks import Rows, Source, check_finite, chunk_rows
+from .row_chunks import Rows, Source, as_float32, check_finite, chunk_rows
 from .values import as_flags, as_labels
 
 _PEEKED = 100  # rows that tell what the columns hold
@@ -165,8 +165,7 @@ class TextSource(Source):
                 )
             vectors.append(vector)
         try:
-            with np.errstate(over="ignore"):
-                return np.array(vectors, dtype=np.float64).astype(np.float32)
+            return as_float32(self.name, np.array(vectors, dtype=np.float64), places.__getitem__)
         except OverflowError as error:  # a whole number of hundreds of digits
             raise InvalidInput(
                 f"{self.name}: a number in {places[0]}, or in one of the rows after it, is too large."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptStore, StoreError
 from ...search import Bitmap, as_bitmap, as_mask
+from ...search.columns import n_live
 from ..edition import Edition
 from ..filters import Condition
 from ..held_vectors import MOST_NUMBERS, HeldVectors
@@ -20,7 +21,7 @@ from ..recall_target import most_candidates
 from ..rescoring import PRODUCT, rescored
 from .database import Database
 from .field_index import FEWEST_ITEMS, can_index, filtered_fields, has_field, index_field, mask_of
-from .items import check_items, count_matching, keys_of, largest_key, matching
+from .items import check_items, count_items, count_matching, keys_of, largest_key, matching
 from .segments import Segments
 from .settings import read_settings
 
@@ -139,6 +140,20 @@ class Answers:
         """Return which fields of a filter no item has."""
         with self._database.read() as connection:
             return [name for name in where.fields if not has_field(connection, name)]
+
+    def count(self, edition: Edition | None, where: Condition | None = None) -> int:
+        """Return how many items are stored, or match a filter.
+
+        As in a search, the rows of the edition that match are remembered for the next filter. Without an edition,
+        or if rows of it are gone, the disk is asked.
+        """
+        if edition is not None and where is None:
+            return edition.n_items
+        bits = None if edition is None or where is None else self._matching(edition, where)
+        if bits is not None:
+            return n_live(bits)
+        with self._database.read() as connection:
+            return count_items(connection, where)
 
     def _live(self, edition: Edition, where: Condition | None) -> tuple[Bitmap | None, bool]:
         """Return which rows may be found, None for all, and whether some of them are gone meanwhile."""

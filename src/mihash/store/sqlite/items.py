@@ -199,6 +199,12 @@ def list_items(
     return [row[0] for row in rows], [row[1] for row in rows]
 
 
+def count_items(connection: sqlite3.Connection, where: Condition | None = None) -> int:
+    """Return how many items are stored, or match a filter."""
+    sql, parameters = ("1", []) if where is None else (where.sql, where.parameters)
+    return int(connection.execute(f"SELECT count(*) FROM item WHERE {sql}", parameters).fetchone()[0])
+
+
 def describe_items(connection: sqlite3.Connection, ids: Sequence[int], texts: Sequence[str | None]) -> None:
     """Replace the metadata of stored ids inside a transaction."""
     keys = keys_of(connection, np.array(ids, dtype=np.int64))

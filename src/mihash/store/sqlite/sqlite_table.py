@@ -108,11 +108,11 @@ class SQLiteTable(Table):
 
     def __len__(self) -> int:
         """Return how many items are stored."""
-        edition = self.edition
-        if edition is not None:
-            return edition.n_items
-        with self.database.read() as connection:
-            return int(connection.execute("SELECT count(*) FROM item").fetchone()[0])
+        return self.answers.count(self.edition)
+
+    def count(self, where: Condition) -> int:
+        """Return how many items match a filter."""
+        return self.answers.count(self.edition, where)
 
     @property
     def edition(self) -> Edition | None:
