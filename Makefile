@@ -26,7 +26,7 @@ serve: .venv/.installed  ## install the service, then serve an index that feeds 
 	$(BIN)/mihash serve --demo $(SERVE_ARGS)
 
 test: .venv/.installed-dev  ## install, then run every test
-	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=1
+	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=0
 
 test-adapters: .venv/.installed  ## install the libraries of the adapters (LangChain, LanceDB, Kafka, ...) and test them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test-adapters]'
@@ -36,7 +36,7 @@ test-all:  ## the tests on Python 3.11 to 3.14, as far as they are here, and on 
 	$(PYTHON) .ci/test-all
 
 portable: .venv/.installed-dev  ## the tests of the same bits, with the kernels of other processors
-	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=1 -m portable tests/test_portable.py
+	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=0 -m portable tests/test_portable.py
 
 hosts: .venv/.installed-dev  ## the tests of an index on three hosts, which this machine plays; they need root
 	$(BIN)/python -m pytest -q -m hosts tests/store/test_ray_hosts.py
@@ -46,7 +46,7 @@ check: .venv/.installed-dev  ## the tests, and what keeps the code honest: ruff,
 	$(BIN)/ruff format --check src tests benchmarks soak
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=1
+	$(BIN)/python -m pytest -q -n 2 --max-worker-restart=0
 	$(MAKE) portable
 
 docs: .venv/.installed  ## build the documentation into site/, strictly, and without the network

@@ -2,10 +2,10 @@
 
 import faulthandler
 import os
-import sys
 
 import hypothesis
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # two threads on a busy machine wait for each other more than they work
@@ -22,7 +22,8 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 def pytest_runtest_teardown(item):
     """Let a teardown that hangs end, too: pytest stops its own timer at a failure."""
     seconds = float(item.config.getini("faulthandler_timeout"))
-    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    stderr = item.config.stash[fault_handler_stderr_fd_key]  # standard error is captured now
+    faulthandler.dump_traceback_later(seconds, exit=True, file=stderr)
 
 
 @pytest.hookimpl(optionalhook=True)
