@@ -22,6 +22,21 @@ def rows(n, seed=0, classes=4):
     return (centres[y] + rng.standard_normal((n, D))).astype(np.float32), y
 
 
+def until(condition, within_s=60):
+    """Wait until a condition holds; what never comes is a failure, not a test that never ends."""
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end, f"this did not come within {within_s} s"
+        time.sleep(0.01)
+
+
+def received(connection):
+    """Return the bytes that come next; a closed connection is a failure."""
+    part = connection.recv(65_536)
+    assert part, "the service has closed the connection"
+    return part
+
+
 class Answer(NamedTuple):
     status: int
     headers: Any

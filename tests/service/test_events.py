@@ -13,7 +13,7 @@ from mihash.service import Limits, events
 from mihash.service.client import Client
 from mihash.service.problems import Problem
 from mihash.store.sqlite import code_versions
-from over_http import Caller, rows
+from over_http import Caller, received, rows
 
 
 def listened(url, wanted, after=None, longest_s=20):
@@ -121,7 +121,7 @@ def test_the_header_resumes(served):
             connection.settimeout(10)
             text = ""
             while "event: stats" not in text or (first is not None and f"id: {newest}\n" not in text):
-                text += connection.recv(65536).decode()
+                text += received(connection).decode()
             assert "text/event-stream" in text
             assert (f"id: {first}\n" in text) == (first is not None)
             assert f"id: {3}\n" not in text
@@ -150,7 +150,7 @@ def test_a_slow_listener_gets_every_decision_and_the_newest_stats(running, monke
             text = b""
             connection.settimeout(10)
             while f"id: {last}\n".encode() not in text:
-                text += connection.recv(65536)
+                text += received(connection)
         ids = [int(line[4:]) for line in text.decode().splitlines() if line.startswith("id: ")]
         assert ids == list(range(first + 1, last + 1))
         end = time.monotonic() + 10

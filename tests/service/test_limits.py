@@ -14,7 +14,7 @@ from mihash.service.client import Client
 from mihash.service.problems import Problem
 from mihash.service.schemas import DeleteBody, ItemsBody, SearchBody
 from mihash.service.thread_pools import ThreadPool
-from over_http import Caller, D, rows
+from over_http import Caller, D, rows, until
 
 FLOATS = "application/octet-stream"
 ROW = {"vectors": [[0.5] * D]}
@@ -182,8 +182,7 @@ def test_back_pressure(running):
         waiting = [threading.Thread(target=lambda: answers.append(call.post("/v1/items", ROW))) for _ in range(2)]
         for thread in waiting:
             thread.start()
-        while service.service.writes.n_jobs < 3:
-            time.sleep(0.01)
+        until(lambda: service.service.writes.n_jobs >= 3)
         for method, address, body in (
             ("POST", "/v1/items", ROW),
             ("DELETE", "/v1/items/0", None),
@@ -271,8 +270,7 @@ def test_large_bodies_are_parsed_apart(running, monkeypatch):
         ]
         for thread in waiting:
             thread.start()
-        while len(begun) < 3:
-            time.sleep(0.01)
+        until(lambda: len(begun) == 3)
         for address in ("/health", "/ready", "/v1/stats", "/metrics", "/v1/items/0"):
             assert call.get(address).status == 200
         assert call.post("/v1/search", ROW).status == 200
@@ -403,8 +401,7 @@ def test_only_so_many_requests_at_a_time(running):
         waiting = [threading.Thread(target=call.post, args=("/v1/items", ROW)) for _ in range(3)]
         for thread in waiting:
             thread.start()
-        while service.service.writes.n_jobs < 4:
-            time.sleep(0.01)
+        until(lambda: service.service.writes.n_jobs >= 4)
         for method, body in (("GET", None), ("POST", b"{}")):
             answer = call(method, "/v1/stats", body)
             assert (answer.status, answer.code) == (503, "busy")

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from mihash.service.response_writes import JoinedWrites
-from over_http import Caller
+from over_http import Caller, received
 
 LONG = b"z" * 20_000
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
@@ -69,11 +69,11 @@ def test_a_response_without_a_body_arrives(served: Caller):
     with socket.create_connection((served.place.hostname, served.place.port), timeout=20) as connection:
         for method in (b"HEAD", b"GET"):
             connection.sendall(method + b" /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            received = b""
-            while not received.endswith(b"\r\n\r\n" if method == b"HEAD" else b"}"):
-                received += connection.recv(65_536)
-            assert received.startswith(b"HTTP/1.1 200 " if method == b"GET" else b"HTTP/1.1 ")
-            assert b"\r\ncontent-length: " in received
+            answer = b""
+            while not answer.endswith(b"\r\n\r\n" if method == b"HEAD" else b"}"):
+                answer += received(connection)
+            assert answer.startswith(b"HTTP/1.1 200 " if method == b"GET" else b"HTTP/1.1 ")
+            assert b"\r\ncontent-length: " in answer
 
 
 def test_requests_on_one_connection_are_answered_in_order(served: Caller):
@@ -83,8 +83,8 @@ def test_requests_on_one_connection_are_answered_in_order(served: Caller):
     with socket.create_connection((served.place.hostname, served.place.port), timeout=20) as connection:
         connection.sendall(good + missing + good[:9])
         connection.sendall(good[9:] + b"no request\r\n\r\n")
-        received = b""
+        answers = b""
         while part := connection.recv(65_536):
-            received += part
-    assert re.findall(rb"HTTP/1.1 (\d+) ", received) == [b"200", b"404", b"200", b"400"]
-    assert received.endswith(b"Invalid HTTP request received.\r\n0\r\n\r\n")
+            answers += part
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200", b"404", b"200", b"400"]
+    assert answers.endswith(b"Invalid HTTP request received.\r\n0\r\n\r\n")

@@ -16,7 +16,7 @@ import mihash
 from mihash.errors import MIHashError, ServiceError, StoreLocked
 from mihash.service import Limits, Running
 from mihash.service.client import Client
-from over_http import OPTIONS, Caller, rows
+from over_http import OPTIONS, Caller, rows, until
 
 
 def test_ready_only_once_it_is_open(tmp_path):
@@ -75,8 +75,7 @@ def test_what_was_accepted_is_finished(running):
         waiting.start()
         listening = Client(service.url).events()
         assert next(listening).name == "stats"
-        while service.service.writes.n_jobs < 2:
-            time.sleep(0.01)
+        until(lambda: service.service.writes.n_jobs >= 2)
         stopping = threading.Thread(target=service.stop)
         stopping.start()
         time.sleep(0.5)
@@ -99,8 +98,7 @@ def test_the_end_comes_between_two_pieces_of_a_large_add(running, monkeypatch):
     catch_up = mihash.OnlineIndex.catch_up
 
     def learn_at_the_end(index, n=None):
-        while not service.service.writes.closed:
-            time.sleep(0.01)
+        until(lambda: service.service.writes.closed)
         return catch_up(index, n)
 
     with running(limits=Limits(piece=50)) as service:
