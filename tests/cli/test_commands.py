@@ -33,6 +33,9 @@ def test_create_takes_every_option(mihash, tmp_path):
         "interval": 50,
     }
     assert {name: stats[name] for name in made} == made
+    assert (stats["options"]["reservoir_size"], stats["options"]["parameters"]["lr"]) == (300, 0.5)
+    shown = mihash("stats", tmp_path / "new").out
+    assert "TriggerUpdate(theta=0.5, interval=50" in shown
 
 
 def test_create_takes_parameters_of_the_default_learner(mihash, tmp_path):
@@ -195,6 +198,8 @@ def test_search_within_a_radius(mihash, index):
         (["--key", "7", "--where", "{colour: 1}"], "--where must be JSON"),
         (["--key", "7", "--where", "[1]"], "--where must be a JSON object"),
         (["--key", "7", "--where", '{"a": {"$b": 1}}'], "must have known operators"),
+        (["--key", "7", "--column", "b"], "--column describes a file of queries: give a FILE, or leave it out."),
+        (["--vector", "1", "--no-header"], "--no-header describes a file of queries"),
         (["--key", "7", "-k", "0"], "Invalid value for '-k'"),
         (["nothing.csv"], "nothing.csv does not exist"),
         (["-", "--column", "b"], "standard input has no column 'b' (--column)"),

@@ -34,6 +34,14 @@ def test_the_whole_procedure(mihash, index, tmp_path):
         assert opened.get(3).metadata["year"] == 1993
 
 
+def test_a_step_that_stores_nothing_takes_no_files(mihash, index, tmp_path):
+    np.savez(tmp_path / "new.npz", X=np.eye(9, dtype=np.float32), id=np.arange(9))
+    for step in ("--finish", "--roll-back", "--cancel"):
+        run = mihash("migrate", index, tmp_path / "new.npz", step)
+        assert (run.code, f"Leave the files out with {step}" in run.err) == (2, True)
+    assert "no migration in progress" in mihash("migrate", index).err  # nothing was begun
+
+
 def test_steps_exclude_each_other(mihash, index):
     run = mihash("migrate", index, "--cut-over", "--cancel")
     assert (run.code, "Give only one of --cut-over and --cancel" in run.err) == (2, True)

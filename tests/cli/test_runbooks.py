@@ -35,7 +35,10 @@ def test_a_runbook_is_played(mihash, data):
         (["--runbook", "none.yaml", "data.npy"], "cannot be read"),
         (["--runbook", "r.yaml", "data.npy", "--max-rows", "390"], "--queries"),
         (["--runbook", "r.yaml", "data.npy", "--only", "me"], "--only must be one of"),
-        (["data.npy"], "give --runbook"),
+        (["data.npy"], "DATA is for a runbook: give --runbook, or leave it out."),
+        (["--steps", "4"], "--steps is for a runbook"),
+        (["--only", "price"], "--only is for a runbook"),
+        (["--runbook", "sliding-window", "data.npy", "--rows", "9000"], "--rows is an option of the measurement"),
     ],
 )
 def test_bad_runs_are_refused(mihash, data, monkeypatch, words, told):

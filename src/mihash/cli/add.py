@@ -22,7 +22,9 @@ from .output import counted, duration, note, rows_progress, say
 from .program import command
 
 if TYPE_CHECKING:
+    from ..index.online_index import OnlineIndex
     from ..io.ingest import Added
+    from ..io.readers import Columns, Source
 
 _PANEL = "An index"
 _MEMORY_MB = 256
@@ -133,10 +135,7 @@ def add(
     names = _names(files, source)
     with open_index(path, ray=ray) as index:
         n_before = len(index)
-        opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
-        for each in opened:
-            if index.stats()["labels"] and not each.has_labels:
-                note(f"{each.name}: without --label its rows are stored and found, but not learned from")
+        opened = _opened(index, files, columns, file_format, memory)
         try:
             with rows_progress() as progress:
                 sources = list(zip(opened, names, strict=True))
@@ -157,6 +156,17 @@ def add(
     if n_added:
         rate = f"{duration(took)}, {counted(round(n_added / took), 'row')}/s"
         say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {rate}.")
+
+
+def _opened(
+    index: "OnlineIndex", files: list[str], columns: "Columns", file_format: str | None, memory: int
+) -> "list[Source]":
+    """Open files, and say which of them have no labels where others had."""
+    opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
+    for each in opened:
+        if index.stats()["labels"] and not each.has_labels:
+            note(f"{each.name}: without --label its rows are stored and found, but not learned from")
+    return opened
 
 
 @command(_PANEL, "mihash upsert photos changed.parquet --key id --metadata all --except caption")
@@ -189,14 +199,15 @@ def upsert(
     columns = Columns(vector, key, label, fields, aside, header=not headless, called=OPTIONS)
     _names(files, None)
     with open_index(path, ray=ray) as index:
-        opened = [open_vectors(file, columns, file_format, memory * 1_000_000) for file in files]
+        opened = _opened(index, files, columns, file_format, memory)
         with rows_progress() as progress:
             stored = upsert_sources(index, opened, check=not unchecked, progress=progress)
+            index.wait(recall=False)
+            took = watch.seconds
             index.wait()
         n_items, version = len(index), index.version
     for each in stored:
         say(f"{each.source}: replaced {counted(each.replaced, 'item')}, added {counted(each.added, 'item')}.")
-    took = watch.seconds
     say(f"{path} has {counted(n_items, 'item')}, version {version}; that took {duration(took)}.")
 
 

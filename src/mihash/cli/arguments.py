@@ -11,13 +11,24 @@ import typer
 from .output import note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..index.online_index import OnlineIndex
     from ..io.readers import Columns, Source
     from ..store.keys import Key
 
 STDIN = "-"
+
+
+def refuse(context: typer.Context, options: "Mapping[str, str]", why: str) -> None:
+    """Raise if one of the options, by the names of their parameters, was given: it would have no effect."""
+    from ..errors import InvalidInput
+
+    for parameter, option in options.items():
+        source = context.get_parameter_source(parameter)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InvalidInput(f"{option} {why}")
+
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]
 NewFolder = Annotated[Path, typer.Argument(metavar="PATH", help="A new or empty folder.", show_default=False)]

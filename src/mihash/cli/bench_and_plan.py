@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ..stopwatch import Stopwatch
-from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors
+from .arguments import OPTIONS, AsJSON, Bits, Format, Seed, open_vectors, refuse
 from .output import duration, json_line, note, size, table
 from .program import command
 from .runbook_command import RunbookOptions, play_runbook
@@ -26,6 +26,15 @@ _CHUNK_ROWS = 4096
 _ENCODED = 50
 _QUERIES, _SINGLE_QUERIES = 1000, 50
 _MAX_ROWS, _MAX_S = 1e15, 1e12
+_RANDOM_ONLY = {"rows": "--rows", "features": "--features", "bits": "--bits", "learner": "--learner"}
+_RUNBOOK_ONLY = {
+    "data": "DATA",
+    "queries": "--queries",
+    "steps": "--steps",
+    "most": "--max-rows",
+    "only": "--only",
+    "vector_format": "--format",
+}
 
 
 class _Measure(NamedTuple):
@@ -37,6 +46,7 @@ class _Measure(NamedTuple):
 
 @command(_PANEL, "mihash bench --rows 1000000 --features 512, or mihash bench --runbook sliding-window photos.npy")
 def bench(
+    context: typer.Context,
     data: Annotated[
         str | None,
         typer.Argument(metavar="DATA", help="With --runbook, a file of vectors.", show_default=False),
@@ -84,10 +94,14 @@ def bench(
     that are installed, and shows recall, rehashes, processor time, memory and latency (docs/runbooks.md).
     """
     if runbook is not None:
+        refuse(
+            context,
+            _RANDOM_ONLY,
+            "is an option of the measurement with random vectors: leave out it or --runbook.",
+        )
         play_runbook(runbook, data, queries, vector_format, RunbookOptions(steps, most, only, seed, as_json))
         return
-    if data is not None:
-        raise typer.BadParameter("DATA is for a runbook: give --runbook, or leave it out.")
+    refuse(context, _RUNBOOK_ONLY, "is for a runbook: give --runbook, or leave it out.")
     note(f"Measuring with {rows:,} vectors of {features} numbers, {bits} bits ...")
     with tempfile.TemporaryDirectory() as folder:
         found = list(_measures(folder, _Clusters(features, seed), bits, learner, rows))

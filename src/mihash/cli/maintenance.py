@@ -1,5 +1,6 @@
 """Commands that inspect an index, keep it in order, and copy or encode data with it."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +20,15 @@ _CHECK_COLUMNS = ("version", "rows seen", "quality", "gain", "status", "items", 
 
 @command(_PANEL, "mihash stats photos --json")
 def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
-    """Show what is in an index, and how it was created."""
+    """Show what is in an index, and its options."""
     with open_index(path, True, ray) as index:
-        found = dict(index.stats())
+        found, options = dict(index.stats()), index.options
     if as_json:
-        json_line(found)
+        json_line(found | {"options": json.loads(options.to_text())})
         return
     shards = found.pop("shards", None)
+    found |= {"trigger": options.trigger, "drift watch": options.drift, "reservoir size": options.reservoir_size}
+    found |= {"seed": options.seed, **options.parameters}
     rows = [(name.removeprefix("n_").replace("_", " "), _cell(name, value)) for name, value in found.items()]
     table({str(path): "left", "": "left"}, rows)
     if shards:

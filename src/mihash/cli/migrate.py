@@ -61,6 +61,8 @@ def migrate(
                                       ("--cancel", cancel)] if asked]  # fmt: skip
     if len(steps) > 1:
         raise InvalidInput(f"Give only one of {' and '.join(steps)}.")
+    if files and steps and not cut_over:
+        raise InvalidInput(f"Leave the files out with {steps[0]}: it stores no vectors.")
     with open_index(path) as index:
         if files:
             migration = index.migrate(n_bits=bits, **({} if metric is None else {"metric": metric}))

@@ -120,7 +120,7 @@ def reproduce(
 
     After an interruption, run the same command: it continues with the results that are missing.
     """
-    from ..errors import InvalidInput
+    from ..errors import InvalidInput, UnknownName
     from ..paper.definition import definition_names, load_definition
     from ..paper.drawing import require_matplotlib
     from ..paper.drift_benchmark import drift_definitions
@@ -130,9 +130,11 @@ def reproduce(
     from ..paper.runner import check_data, pending, run_tasks
     from ..paper.scales import scale_of, stage
 
-    chosen = definition_names() if everything else names or []
+    chosen, known = definition_names() if everything else names or [], [*definition_names(), _DRIFT]
     if not chosen:
-        raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(definition_names())}, {_DRIFT}.")
+        raise InvalidInput(f"Name an experiment, or give --all; known: {', '.join(known)}.")
+    if unknown := [name for name in chosen if name not in known and not name.endswith(".toml")]:
+        raise UnknownName(f"There is no experiment {unknown[0]!r}; known: {', '.join(known)}.")
     if _DRIFT in chosen:
         if chosen != [_DRIFT]:
             raise InvalidInput(f"{_DRIFT} is a benchmark of its own: run it without other experiments.")

@@ -22,6 +22,7 @@ from .arguments import (
     open_index,
     open_vectors,
     parse_where,
+    refuse,
 )
 from .output import counted, json_line, json_text, note, say, table
 from .program import command
@@ -41,6 +42,7 @@ Queries = Iterator[tuple[list[Any], "NDArray[np.float32] | None"]]
 
 @command(_PANEL, "mihash search photos --key 17 -k 5 --rescore 100 --metadata")
 def search(
+    context: typer.Context,
     path: Folder,
     query: Annotated[
         str | None, typer.Argument(metavar="FILE", help="A file of vectors; - for the standard input.")
@@ -98,6 +100,9 @@ def search(
     """
     from ..io.readers import Columns
 
+    if query is None:
+        files_only = {"column": "--column", "file_format": "--format", "headless": "--no-header"}
+        refuse(context, files_only, "describes a file of queries: give a FILE, or leave it out.")
     columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"
