@@ -36,6 +36,7 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert (stats["options"]["reservoir_size"], stats["options"]["parameters"]["lr"]) == (300, 0.5)
     shown = mihash("stats", tmp_path / "new").out
     assert "TriggerUpdate(theta=0.5, interval=50" in shown
+    assert "lr=0.5" in shown
 
 
 def test_create_takes_parameters_of_the_default_learner(mihash, tmp_path):
