@@ -35,7 +35,7 @@ def test_create_takes_every_option(mihash, tmp_path):
     assert {name: stats[name] for name in made} == made
     assert (stats["options"]["reservoir_size"], stats["options"]["parameters"]["lr"]) == (300, 0.5)
     shown = mihash("stats", tmp_path / "new").out
-    assert "TriggerUpdate(theta=0.5, interval=50" in shown
+    assert "TriggerUpdate(theta=0.5," in shown
     assert "lr=0.5" in shown
 
 
