@@ -61,8 +61,10 @@ def test_files(tmp_path):
     state.write(path, {"n": 2})
     assert state.read(path) == {"n": 2}
     assert [file.name for file in tmp_path.iterdir()] == ["a.state"]
-    with pytest.raises(StoreError, match="Cannot read"):
+    with pytest.raises(StoreError, match=r"There is no file .*none"):
         state.read(tmp_path / "none")
+    with pytest.raises(StoreError, match="Cannot read"):
+        state.read(tmp_path)
     with pytest.raises(StoreError, match="Cannot write"):
         state.write(tmp_path / "no" / "folder", {})
 

@@ -1,7 +1,7 @@
 """mihash: binary codes that learn from a stream, and know when to rehash.
 
 The names below are the public ones. Each is imported when it is first used, so ``import mihash`` itself
-loads NumPy and nothing heavier.
+loads only the standard library.
 """
 
 import importlib

@@ -120,6 +120,8 @@ def read(path: str | os.PathLike[str]) -> State:
     """Return the state in a file that `write` wrote."""
     try:
         data = validation.path("path", path).read_bytes()
+    except FileNotFoundError as error:
+        raise StoreError(f"There is no file {path}.") from error
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error}.") from error
     try:

@@ -207,7 +207,7 @@ def labels(name: str, y: ArrayLike, n_rows: int, *, names: bool = False) -> NDAr
     if raw.ndim == 1 or raw.shape[1] == 1:  # one column is one label for each row
         classes = np.ascontiguousarray(raw.ravel(), dtype=np.int64)
         if (classes == MISSING).any():
-            raise InvalidInput(f"`{name}` must not be {MISSING}: it stands for a label that is missing.")
+            raise InvalidInput(f"`{name}`: {MISSING} is reserved for missing labels; use another class number.")
         return classes
     if raw.shape[1] == 0 or not np.isin(raw, (0, 1)).all():
         raise InvalidInput(f"`{name}` as a matrix must hold 0 or 1 for each class (multi-label).")

@@ -260,6 +260,19 @@ def test_maintenance(mihash, index, tmp_path):
     assert mihash("backup", index, tmp_path / "copy").code == 2
 
 
+def test_hindsight(mihash, tmp_path):
+    data = library.datasets.digits()
+    with library.open(tmp_path / "digits", n_bits=16) as index:
+        index.add(data.X[:800], data.y[:800])
+        found = index.hindsight()
+    assert found.rehashes > 1
+    said = " ".join(mihash("history", tmp_path / "digits", "--hindsight").out.split())
+    assert said.startswith(
+        f"The index made {found.rehashes} rehashes ({20 * found.rehashes} queries) and missed {found.missed:.0f} "
+        f"queries: cost {found.cost:.0f}. In hindsight the best schedule makes {found.best_rehashes} rehash"
+    )
+
+
 def test_history(mihash, index, tmp_path):
     lines = [
         json.loads(line) for line in mihash("history", index, "--all", "--last", 0, "--json").out.splitlines()

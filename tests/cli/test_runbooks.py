@@ -32,7 +32,7 @@ def test_a_runbook_is_played(mihash, data):
     ("words", "told"),
     [
         (["--runbook", "sliding-window"], "needs DATA"),
-        (["--runbook", "none.yaml", "data.npy"], "cannot be read"),
+        (["--runbook", "none.yaml", "data.npy"], "There is no file none.yaml"),
         (["--runbook", "r.yaml", "data.npy", "--max-rows", "390"], "--queries"),
         (["--runbook", "r.yaml", "data.npy", "--only", "me"], "--only must be one of"),
         (["data.npy"], "DATA is for a runbook: give --runbook, or leave it out."),

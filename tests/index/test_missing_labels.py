@@ -108,7 +108,7 @@ def test_all_labels_of_a_call_may_be_missing_but_of_the_first(tmp_path):
     [
         ([1, None, 3], "one label for each of the 2 rows; got 3"),
         (np.array([[0, np.nan], [1, 0]]), "row 0 is partly missing"),
-        ([validation.MISSING, 1], "stands for a label that is missing"),
+        ([validation.MISSING, 1], "is reserved for missing labels"),
         (["cat", 3], "all strings or all integers"),
         ([None, 0.5], "must be integers"),
     ],

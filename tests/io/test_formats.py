@@ -272,7 +272,7 @@ def test_labels_that_are_names():
     assert rows.y.tolist() == ["cat", "3", "4", "1", None, "007"]
     (rows,) = open_stream(io.BytesIO(names % b'"3"' + names % b"4"), Columns(label="y"), "jsonl").rows()
     assert rows.y.tolist() == [3, 4]
-    with pytest.raises(InvalidInput, match=r"row 1 has the label \[0, 1\] among names"):
+    with pytest.raises(InvalidInput, match=r"row 1 has the label \[0, 1\], but other labels are names"):
         list(open_stream(io.BytesIO(names % b'"cat"' + names % b"[0, 1]"), Columns(label="y"), "jsonl").rows())
 
 

@@ -135,7 +135,7 @@ def test_mappings_that_do_not_fit_are_refused(tmp_path):
         index.add(X[:300])
         with pytest.raises(InvalidInput, match="learns its mapping with momenthash"):
             index.offer(linear(0))
-    with pytest.raises(NotReady, match="no mapping yet"):
+    with pytest.raises(NotReady, match=r"no mapping yet: call `give"):
         mihash.online.ExternalMapping(8).start(4)
 
 

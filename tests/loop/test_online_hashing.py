@@ -376,7 +376,7 @@ def test_damaged_files_are_refused(tmp_path):
     state.write(tmp_path / "other", {"a": 1})
     with pytest.raises(CorruptStore, match="not a saved OnlineHashing"):
         mihash.OnlineHashing.load(tmp_path / "other")
-    with pytest.raises(StoreError, match="Cannot read"):
+    with pytest.raises(StoreError, match="There is no file"):
         mihash.OnlineHashing.load(tmp_path / "missing")
 
 

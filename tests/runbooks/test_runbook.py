@@ -93,6 +93,8 @@ def test_no_runbook(text):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match=r"There is no file .*none"):
         Runbook.read(tmp_path / "none.yaml")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        Runbook.read(tmp_path)
     assert np.array(live_rows(Runbook("x", 1, (Step("search"),)))).shape == (1, 2, 0)

@@ -108,7 +108,7 @@ def test_the_window_changes_and_goes(tmp_path):
         assert index.set_window(None) == 0
         index.add(X[200:300])
         assert len(index) == 250
-    with pytest.raises(InvalidInput, match="has another window"):
+    with pytest.raises(InvalidInput, match="has another window, keep=None:"):
         mihash.open(tmp_path / "index", keep=3)
 
 

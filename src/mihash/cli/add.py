@@ -123,8 +123,8 @@ def add(
     lines and Parquet, camera.lens names the field lens of an object camera; fields of an object named metadata
     become fields of the item. Times are stored as ISO 8601 text; a time with a time zone is converted to UTC.
 
-    A class is a whole number or a name. If the first rows of an index (up to 1,024) have numbers, it stores a hash
-    of each name that comes later; earlier versions of mihash did that with all names.
+    A class is a whole number or a name. If the first rows of an index (up to 1,024) have numbers, later names are
+    stored as numbers (hashes); earlier versions of mihash did that with all names.
     """
     from ..io.ingest import ingest
     from ..io.readers import Columns

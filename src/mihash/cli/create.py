@@ -35,8 +35,8 @@ def create(
     theta: Annotated[
         float | None,
         typer.Option(
-            help="Rehash when the gain in bits of mutual information exceeds this, instead of by a price; 'inf' "
-            "for no rehash.",
+            help="Rehash when the gain in bits of mutual information exceeds this, instead of --price; 'inf' for "
+            "no rehash.",
             show_default="a price",
         ),
     ] = None,

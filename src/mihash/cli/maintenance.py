@@ -278,9 +278,9 @@ def _show_hindsight(found: "Hindsight | None", as_json: bool) -> None:
         )
     else:
         say(
-            f"{counted(found.rehashes, 'table')} and {found.missed:,.0f} missed queries cost {found.cost:,.0f} "
-            f"queries, at {found.price:g} a rehash. In hindsight the best schedule makes "
-            f"{counted(found.best_rehashes, 'table')} and costs {found.best_cost:,.0f}: {found.sentence}"
+            f"The index made {counted(found.rehashes, 'rehash')} ({found.cost - found.missed:,.0f} queries) and "
+            f"missed {found.missed:,.0f} queries: cost {found.cost:,.0f}. In hindsight the best schedule makes "
+            f"{counted(found.best_rehashes, 'rehash')} and costs {found.best_cost:,.0f}: {found.sentence}"
         )
 
 

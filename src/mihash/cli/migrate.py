@@ -57,8 +57,8 @@ def migrate(
     from ..errors import InvalidInput
     from ..io.readers import Columns
 
-    steps = [name for name, asked in [("--cut-over", cut_over), ("--roll-back", roll_back), ("--finish", finish),
-                                      ("--cancel", cancel)] if asked]  # fmt: skip
+    steps = [name for name, flag in [("--cut-over", cut_over), ("--roll-back", roll_back), ("--finish", finish),
+                                      ("--cancel", cancel)] if flag]  # fmt: skip
     if len(steps) > 1:
         raise InvalidInput(f"Give only one of {' and '.join(steps)}.")
     if files and steps and not cut_over:

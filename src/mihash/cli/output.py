@@ -59,10 +59,11 @@ def counted(n: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "row"), counted(2000, "row")
-    ('1 row', '2,000 rows')
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "rehash")
+    ('1 row', '2,000 rows', '2 rehashes')
     """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    plural = f"{noun}es" if noun.endswith("sh") else f"{noun}s"
+    return f"{n:,} {noun if n == 1 else plural}"
 
 
 def size(n_bytes: float) -> str:

@@ -94,8 +94,9 @@ def search(
 ) -> None:
     """Find the nearest items to vectors from a file, to one vector or to a stored item.
 
-    Distances are those of the vectors; with --rescore 0, sums of the query's margins over the bits that differ;
-    with --radius, or --rescore 0 --no-margins, Hamming distances of codes. Queries from a file are named by its
+    Distances are those of the vectors. With --rescore 0 they are sums of the query's margins over the bits that
+    differ, or estimates made from them. With --radius, or --rescore 0 --no-margins, they are Hamming distances of
+    codes. Queries from a file are named by its
     keys, or numbered from 0.
     """
     from ..io.readers import Columns

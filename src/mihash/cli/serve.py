@@ -69,7 +69,7 @@ def serve(
         float, typer.Option(metavar="KB", help="The largest metadata of an item, in KiB of JSON.")
     ] = 64,
     max_answer_metadata: Annotated[
-        float, typer.Option(metavar="MB", help="The largest metadata of one response, in MiB of JSON.")
+        float, typer.Option(metavar="MB", help="The most metadata in one response, in MiB of JSON.")
     ] = 32,
     max_features: Annotated[
         int, typer.Option(metavar="N", help="The widest vectors that an empty index accepts.")

@@ -138,7 +138,7 @@ class IndexState:
             self._table.compacted(fresh, vacuum)
 
     def _ready(self) -> Loop:
-        """Return the learner's state after the newest row, where this process may write."""
+        """Return the learner's state after the newest row; raise in a read-only process, which has none."""
         if self._closed:
             raise NotReady("The index is closed.")
         self._table.database.check_writable()

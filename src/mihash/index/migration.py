@@ -345,7 +345,7 @@ class Migration:
 
     def _check_cut_over(self) -> None:
         if self._beside is not None:
-            raise NotReady("This migration has not cut over yet.")
+            raise NotReady("This migration has not cut over yet. Call `cut_over` first.")
 
     def _former(self) -> int:
         """Return the generation that answered before."""

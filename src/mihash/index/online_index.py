@@ -180,9 +180,11 @@ class OnlineIndex(IndexItems, IndexSearch, IndexVersions):
         index = cls.open(path, read_only, cluster=options.pop("cluster", None))
         factors, keep = options.pop("factors", None), options.pop("keep", None)
         try:
-            if keep is not None and Window.of(keep) != index._table.window:
+            window = index._table.window
+            if keep is not None and Window.of(keep) != window:
                 raise InvalidInput(
-                    "This index has another window: open it without `keep`, then call `set_window`."
+                    f"This index has another window, keep={None if window is None else window.text}: open it "
+                    "without `keep`, then call `set_window`."
                 )
             settle_factors(index._table, factors, read_only)
             if isinstance(mapping := options.get("learner"), HashMapping) and mapping != index._external_mapping():

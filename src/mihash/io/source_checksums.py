@@ -102,7 +102,7 @@ class Numbers:
         return found
 
     def replaced(self, first: int, numbers: Sequence[int]) -> "Numbers":
-        """Return the numbers where consecutive rows have others, or some for the first time."""
+        """Return the numbers after those of consecutive rows, from ``first`` on, became ``numbers``."""
         last = first + len(numbers)
         runs = [(row, min(n, first - row), number) for row, n, number in self.runs if row < first]
         runs += [(row, 1, number) for row, number in enumerate(numbers, first) if number != _UNKNOWN]

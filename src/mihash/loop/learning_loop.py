@@ -120,7 +120,7 @@ class Loop:
 
     @property
     def seen(self) -> int:
-        """How many examples were fed, those that wait for their block counted, those left for later not."""
+        """How many examples were fed, including those that wait for a full block, without those left for later."""
         return self._offset + self.reservoir.seen + self.queue.due
 
     @property

@@ -75,7 +75,7 @@ class RowQueue:
         return max(self.through, int(self._parts[-1].numbers[-1]) if self._parts else -1)
 
     def put(self, vectors: Vectors, labels: Labels, last: int | None = None) -> None:
-        """Append rows for later; ``last`` is the number of the last one, by default counted on."""
+        """Append rows for later; ``last`` is the number of the last one; by default numbering continues."""
         n = len(vectors)
         if last is None:
             last = n + self.newest

@@ -70,7 +70,7 @@ class NormalizedMapping(HashMapping):
         return normalize(X, self.mean, float(self.gain[0]), self.unit)
 
     def project(self, X: Matrix) -> Matrix:
-        """Return the inner mapping's real values; for a linear one, without a pass over the features."""
+        """Return the inner mapping's real values; for a linear one, without subtracting the mean first."""
         if self._folded is None:
             return self.inner.project(self.normalize(X))
         if not self.unit:

@@ -56,12 +56,12 @@ class ExternalMapping(OnlineLearner):
     def begin(self, n_features: int) -> None:  # noqa: ARG002 -- the mapping knows
         """Raise if no mapping was given yet."""
         if self._mapping is None:
-            raise NotReady("There is no mapping yet: give one first.")
+            raise NotReady("There is no mapping yet: call `give(mapping)` first.")
 
     def current(self) -> HashMapping:
         """Return the mapping that was given last."""
         if self._mapping is None:
-            raise NotReady("There is no mapping yet: give one first.")
+            raise NotReady("There is no mapping yet: call `give(mapping)` first.")
         return self._mapping
 
     def learn(

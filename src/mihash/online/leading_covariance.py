@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 Matrix = NDArray[np.float32]
 
 _WIDE, _RANK = 2048, 512  # with more than _WIDE features, keep _RANK leading directions
-_ROUNDING = 1e-6  # of the largest eigenvalue: what is smaller is not told from zero
+_ROUNDING = 1e-6  # of the largest eigenvalue: smaller eigenvalues count as zero
 
 
 class LeadingCovariance(NamedTuple):

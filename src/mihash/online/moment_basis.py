@@ -31,7 +31,7 @@ _TINY = 1e-12
 
 
 class Basis(NamedTuple):
-    """What is made of the moments at a refresh.
+    """What is computed from the moments at a refresh.
 
     Attributes
     ----------

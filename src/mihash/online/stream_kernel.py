@@ -65,14 +65,14 @@ class StreamKernel:
         return found
 
     def blocks(self, size: int) -> list[Block]:
-        """Return the examples that it waited with, in blocks of a size."""
+        """Return the buffered examples, in blocks of a size."""
         X = np.concatenate([block[0] for block in self._waiting])
         labels = [y for _, y in self._waiting if y is not None]
         y = np.concatenate(labels) if labels else None
         return [(X[i : i + size], None if y is None else y[i : i + size]) for i in range(0, len(X), size)]
 
     def without_blocks(self) -> Self:
-        """Return the map without the examples that it waited with."""
+        """Return the map without the buffered examples."""
         found = type(self)(self.n_anchors)
         found._kernel = self._kernel
         return found

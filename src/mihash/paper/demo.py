@@ -58,7 +58,7 @@ def run_demo(
     theta: float = 0.0,
     seed: int = 0,
     data: Path | None = None,
-    progress: Progress = lambda what, done, total: None,  # noqa: ARG005 -- nobody listens
+    progress: Progress = lambda what, done, total: None,  # noqa: ARG005 -- reports nothing
 ) -> Demo:
     """Stream a data set through MomentHash, with the table updated at a fixed rate and by the trigger.
 

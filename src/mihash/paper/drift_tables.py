@@ -1,4 +1,4 @@
-"""What the drift benchmark gave on a data set: figures of streams, and the rows of its tables (docs/drift.md)."""
+"""Results of the drift benchmark on a data set: figures of streams, and the rows of its tables (docs/drift.md)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -186,9 +186,9 @@ def setting_name(job: Job) -> str:
     "MIHash, the release's K = 16, A = 40"
     """
     given, name = dict(job.parameters), METHOD_NAMES[job.method]
-    told: tuple[str, ...] = ()
+    in_name: tuple[str, ...] = ()
     if job.method == "mihash" and given.get("unit_length") is False:
-        told = _SETTINGS["mihash"]
+        in_name = _SETTINGS["mihash"]
         chosen = f"the release's K = {given.get('n_bins')}, A = {given.get('scale')}".removesuffix(".0")
         name += ", the paper's settings" if papers_settings(job) else f", {chosen}"
     elif job.method == "mihash":
@@ -196,11 +196,11 @@ def setting_name(job: Job) -> str:
     elif job.method == "fasthash" and papers_settings(job):
         n_starts = given.get("n_starts", FastHash().n_starts)
         name += f", published form (cuts from {n_starts} start{'s'[: n_starts > 1]})"
-        told = _SETTINGS["fasthash"]
+        in_name = _SETTINGS["fasthash"]
     elif job.method in ("dpsh", "dtsh") and papers_settings(job):
-        name, told = f"{name}, the paper's schedule", _SETTINGS[job.method]
+        name, in_name = f"{name}, the paper's schedule", _SETTINGS[job.method]
     name += ", alternating" if given.get("training") == "alternating" else ""
-    hidden = (*_NOT_SHOWN, *told)
+    hidden = (*_NOT_SHOWN, *in_name)
     shown = [f"{key} = {value}" for key, value in job.parameters if key not in hidden]
     shown = ["1 epoch" if text == "epochs = 1" else text for text in shown]
     return ", ".join([name, *shown])

@@ -115,7 +115,7 @@ def learn_once(
     seed: int = 0,
     missing: float = 0.0,
     ends: bool = False,
-    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
+    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- reports nothing
 ) -> Pass:
     """Send the stream of a split through a learner, once, and follow every trigger.
 

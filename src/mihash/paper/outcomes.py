@@ -1,4 +1,4 @@
-"""What jobs gave: the results of a definition, read from their files and checked, grouped over the trials."""
+"""Results of the jobs of a definition: read from their files and checked, grouped over the trials."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path

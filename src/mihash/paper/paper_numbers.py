@@ -49,19 +49,21 @@ def row_name(job: Job, others: Iterable[Job] = ()) -> str:
     >>> row_name(paper), row_name(ours)
     ('MIHash', 'MIHash, whitened (ours)')
     """
-    given, name, told = dict(job.parameters), METHOD_NAMES.get(job.method, job.method), set()
+    given, name, in_name = dict(job.parameters), METHOD_NAMES.get(job.method, job.method), set()
     if job.method == "mihash" and not as_published(job):
         names = [key for key, _ in PAPERS_MIHASH if key in given]
         own = [f"{key} = {given[key]}" for key in names] or ["whitened (ours)"]
-        name, told = ", ".join([name, *own]), set(names)
+        name, in_name = ", ".join([name, *own]), set(names)
     elif job.method == "osh" and not as_published(job):
-        name, told = f"{name}, {given['loss']} loss", {"loss"}
+        name, in_name = f"{name}, {given['loss']} loss", {"loss"}
     elif job.method == "mihash":
-        told = set(dict(PAPERS_MIHASH))
+        in_name = set(dict(PAPERS_MIHASH))
     same = (job.method, job.dataset, job.n_bits)
     settings = [set(each.parameters) for each in others if (each.method, each.dataset, each.n_bits) == same]
     common = set.intersection(*settings) if settings else set(job.parameters)
-    rest = [f"{key} = {value}" for key, value in job.parameters if key not in told and (key, value) not in common]
+    rest = [
+        f"{key} = {value}" for key, value in job.parameters if key not in in_name and (key, value) not in common
+    ]
     return ", ".join([name, *rest])
 
 

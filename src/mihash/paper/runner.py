@@ -133,7 +133,7 @@ def run_task(task: Task) -> None:
 def run_tasks(
     tasks: Sequence[Task],
     processes: int = 1,
-    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
+    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- reports nothing
 ) -> None:
     """Run tasks in several processes; what is finished stays, so an interrupted run can be continued."""
     validation.integer("processes", processes, minimum=1)

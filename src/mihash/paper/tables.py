@@ -109,7 +109,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
         for outcome, cells in _STREAM_ROWS[definition.draws](found)
     ]
     notes = [*_notes(found.values()), *_options(definition), *_NOTES.get(definition.draws, ())]
-    if any(column.startswith(THEIRS) for column in _telling(rows)):
+    if any(column.startswith(THEIRS) for column in _shown_columns(rows)):
         notes += _PAPER_NOTES.get(definition.draws, ())
     notes += _left_out(made, found)
     if definition.draws == "thetas":
@@ -124,7 +124,7 @@ def make_table(definition: Definition, results: Path, scale: str) -> Table:
 
 
 def _table(definition: Definition, rows: Sequence[Row], notes: Sequence[str], scale: str) -> Table:
-    columns = _telling(rows)
+    columns = _shown_columns(rows)
     cells = tuple(tuple(row[column] for column in columns) for row in rows)
     own = definition.notes if scale == "full" else ()
     return Table(definition.title, columns, cells, (*notes, *own))
@@ -337,8 +337,8 @@ def _change(value: float, base: float) -> str:
     return f"{100 * (value / base - 1):+.1f} %" if base else ""
 
 
-def _telling(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the columns that tell something: not a label that is the same in all rows, nor an empty column."""
+def _shown_columns(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the columns without empty ones, and without labels that are the same in all rows."""
     columns = tuple(rows[0]) if rows else LABELS
     constant = {name for name in LABELS[:2] if len({row.get(name) for row in rows}) == 1}
     empty = {name for name in columns if not any(row[name] for row in rows)}

@@ -72,7 +72,7 @@ def tune(
     results: Path | None = None,
     trials: int = 1,
     seed: int = 0,
-    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- nobody listens
+    progress: Progress = lambda done, total, what: None,  # noqa: ARG005 -- reports nothing
 ) -> Tuned:
     """Try every setting of a grid on the validation cut; keep the scores as a result file.
 

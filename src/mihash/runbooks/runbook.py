@@ -122,6 +122,8 @@ class Runbook:
         """Read a file; ``name`` says which data set, where it is for several."""
         try:
             text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            raise InvalidInput(f"There is no file {path}.") from error
         except (OSError, ValueError) as error:
             raise InvalidInput(f"The runbook {path} cannot be read: {error}.") from error
         return cls.from_text(text, name)

@@ -23,7 +23,8 @@ _TIMES = 10  # of what is wanted
 def reach(n_wanted: int, with_factors: bool = False, of_products: int = 0) -> int:
     """Return how many of the nearest codes to rank by margins, for the best ``n_wanted`` of them.
 
-    Codes know nothing of lengths. So by inner products it is at least half of all rows, ``of_products``.
+    Codes do not contain the length of a vector. So by inner products it is at least half of all rows,
+    ``of_products``.
 
     Examples
     --------

@@ -124,7 +124,10 @@ class Service:
         return await self._run(self.slow_reads if slow else self.reads, work)
 
     async def read_from_memory(self, search: Work[Result], margins: bool | None) -> Result:
-        """Make a search that needs no vectors and no metadata: at once where such are short, else as `read`."""
+        """Make a search that needs no vectors and no metadata.
+
+        Run it in the event loop if such searches are short, else in a worker.
+        """
         index, short = self.index, self.inline_searches
         codes = None if self._state != "ready" or self.writes.n_jobs else index.codes_in_memory(margins)
         if codes is None:

@@ -37,10 +37,10 @@ _MAX_PAIRS = 1 << 25  # pairs of a query and an item that a radius search may ho
 async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find the nearest items to vectors, or to a stored item, which is not among its own neighbours.
 
-    `measure` says what distances are: of the vectors (`euclidean`, `cosine` or `ip`); with `rescore` 0, sums of
-    the query's margins over the bits that differ (`margin`); with `radius`, or `rescore` 0 and `margins` false,
-    Hamming distances of codes. With JSON the options are in the body, with binary vectors in the query string. All
-    results of a response are from one version.
+    `measure` says what distances are: of the vectors (`euclidean`, `cosine` or `ip`). With `rescore` 0 they are
+    sums of the query's margins over the bits that differ, or estimates made from them (`margin`). With `radius`,
+    or `rescore` 0 and `margins` false, they are Hamming distances of codes. With JSON the options are in the body,
+    with binary vectors in the query string. All results of a response are from one version.
     """
     service, kind = service_of(request), media_type(request)
     parser = partial(_parse_search, kind, query, service.limits)
@@ -55,7 +55,7 @@ async def search(request: Request, query: Annotated[SearchQuery, Query()]) -> Re
 
 
 def _is_by_codes(vectors: NDArray[np.float32] | None, options: SearchOptions) -> bool:
-    """Tell whether a search is one query for a few results that needs no vectors and no metadata."""
+    """Tell whether a search is one query for a few results, answered by codes alone."""
     return (
         options.rescore == 0
         and vectors is not None

@@ -147,7 +147,7 @@ def serve(
     token: str | None = None,
     background: Background | None = None,
     cors_origins: Sequence[str] = (),
-    announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005 -- nobody listens
+    announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005 -- reports nothing
 ) -> None:
     """Serve an index until SIGINT or SIGTERM, then answer the accepted requests and close it.
 

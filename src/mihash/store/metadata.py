@@ -124,7 +124,7 @@ def _plain(place: str, value: Any, depth: int) -> Any:
 
 
 def is_plain(value: Any) -> bool:
-    """Tell of the commonest scalars that they break no rule, without the place that an error would name."""
+    """Return True for common scalars that need no further check."""
     kind = type(value)
     if kind is str:
         return bool(value.isascii()) and "\0" not in value

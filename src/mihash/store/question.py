@@ -293,7 +293,7 @@ class Question:
         return Nearest(found, None, version, measure=measure)
 
     def hits(self, nearest: Nearest, n_items: int = 0) -> Hits:
-        """Return what was found in the shape that was asked for; ``n_items`` gives that of no queries at all."""
+        """Return what was found in the wanted shape; ``n_items`` sets the width if there are no queries."""
         keys: Any = nearest.keys if nearest.keys is not None else [ids for ids, _ in nearest.found]
         distances: Any = [each for _, each in nearest.found]
         if nearest.keys is not None and len({each.dtype for each in keys}) > 1:  # one type for the whole answer

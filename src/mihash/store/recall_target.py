@@ -2,8 +2,8 @@
 
 Some stored items serve as queries. Their true nearest others are found once, from all vectors. Then, for each
 number of candidates, the index counts how many of these are among the first candidates by code and margins. It
-chooses the smallest number that reaches the target with a margin of two standard errors. If the caller names no
-target, it takes at least ten for each result and 100 in all, which cost little. It measures again for a new
+chooses the smallest number that reaches the target with a margin of two standard errors. For a target of 0.95 or
+more it takes at least ten for each result and 100 in all, which cost little. It measures again for a new
 version of the codes, when a fifth of the items have come or gone, and after an alarm of the drift watch.
 
 Candidates are the first by margins among the codes that are nearest in Hamming distance. If lengths or a few

@@ -377,11 +377,11 @@ class Table(ItemReads):
 
     @abstractmethod
     def _moment(self) -> AbstractContextManager[Any]:
-        """Give the newest moment of the table to a search."""
+        """Give the newest state of the table, a consistent one, to a search."""
 
     @abstractmethod
     def _ask(self, moment: Any, question: Question, with_keys: bool) -> Nearest | None:
-        """Answer from one moment; None if rows of it are gone."""
+        """Answer from one such state; None if rows of it were purged."""
 
     def _attempts(self) -> Iterable[Any]:
         """Yield as often as a search may be repeated because its rows were purged, before changes are stopped."""
@@ -427,4 +427,4 @@ class Table(ItemReads):
 
     @abstractmethod
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment to a new folder."""
+        """Write a consistent copy to a new folder."""

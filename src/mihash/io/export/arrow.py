@@ -34,7 +34,7 @@ def to_arrow(source: Source, *, metadata: bool = False, vectors: bool = False) -
     Parameters
     ----------
     source
-        An index, a hash table, or `Codes`. An index is exported as it is at one moment; it can be used meanwhile.
+        An index, a hash table, or `Codes`. A consistent state of an index is exported; it can be used meanwhile.
     metadata
         Whether the items' metadata become a column of JSON texts; of an index only.
     vectors

@@ -1,8 +1,8 @@
 """What is exported: keys and codes of one version of an index, a batch at a time, without deleted items.
 
-An index is opened a second time, read-only, and read inside one transaction. So an export holds one version as it
-was at one moment, even if others search or write meanwhile. Only codes and one batch of the rest are in memory. An
-index on Ray is read through its shards instead.
+An index is opened a second time, read-only, and read inside one transaction. So an export holds a consistent
+state of one version, even if others search or write meanwhile. Only codes and one batch of the rest are in memory.
+An index on Ray is read through its shards instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -103,7 +103,7 @@ class CodeRows:
 
 
 def codes_of(source: Source) -> Codes:
-    """Return codes, keys and mapping of one moment, in memory.
+    """Return codes, keys and mapping of a consistent state, in memory.
 
     Examples
     --------

@@ -24,7 +24,7 @@ def to_faiss(source: Source, *, ids: str = "keys") -> Any:
     Parameters
     ----------
     source
-        An index, a hash table, or `Codes`. An index is exported as it is at one moment; it can be used meanwhile.
+        An index, a hash table, or `Codes`. A consistent state of an index is exported; it can be used meanwhile.
     ids
         ``"keys"``: the keys, which must be whole numbers. ``"rows"``: the places 0, 1, ... in the order of
         addition, for keys that are strings: take ``saved = codes_of(index)``, and ``saved.keys[i]`` is the key of

@@ -56,7 +56,7 @@ def extract_features(
     basis: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     skip_unreadable: bool = False,
-    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- nobody listens
+    progress: Progress = lambda done, total: None,  # noqa: ARG005 -- reports nothing
 ) -> Extracted:
     """Write the features of images as ``X``, with their names as ``key`` and, where there are, ``labels``.
 

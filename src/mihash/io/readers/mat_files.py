@@ -243,7 +243,7 @@ class _Chooser:
         return np.concatenate(parts)
 
     def groups(self, without: Names) -> list[Names]:
-        """Return the variables, those that are named alike but for "train" and "test" as one."""
+        """Return the variables, joining those whose names differ only in "train" and "test"."""
         lower = {name.lower(): name for name in self.shapes}
         groups, taken = [], set(without)
         for name in self.shapes:

@@ -192,5 +192,7 @@ def _class_name(label: Any, where: str) -> str:
     if isinstance(label, str):
         return label
     if not isinstance(label, int | float):
-        raise InvalidInput(f"{where} has the label {label!r:.80} among names; each must be the name of a class.")
+        raise InvalidInput(
+            f"{where} has the label {label!r:.80}, but other labels are names. Give each row one name or number."
+        )
     return str(int(label))

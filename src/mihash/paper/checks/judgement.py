@@ -154,7 +154,7 @@ def whole_batches(job: Job) -> bool:
 
 
 def label(job: Job) -> str:
-    """Return what a run is called, its usual settings left out.
+    """Return the name of a run without default settings.
 
     Examples
     --------

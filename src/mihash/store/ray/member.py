@@ -1,4 +1,4 @@
-"""A shard as the coordinator sees it: a thread that brings it the log, and knows when it was last heard of."""
+"""A shard as the coordinator sees it: a thread sends it the log and records when it last responded."""
 
 import math
 import threading
@@ -96,7 +96,7 @@ class Member:
         return SUPERSEDED if foreign else self._refused
 
     def miss(self, reason: str) -> None:
-        """Give the shard up until it is heard of."""
+        """Treat the shard as lost until it responds."""
         self.failure, self._failing_since = reason, -math.inf
 
     @property

@@ -13,7 +13,7 @@ from .members import Members, missed
 def found_at(
     view: View, question: Question, members: Members, with_keys: bool, allow_partial: bool, measure: str
 ) -> Nearest | None:
-    """Ask all shards about one moment; return the nearest of all, None if a shard can no longer tell.
+    """Ask all shards about the same state; return the nearest of all, None if a shard no longer has that state.
 
     The candidates are the nearest codes of all shards, ranked by margins here. With ``rescore`` each shard ranks
     its own again. ``measure`` is what the distances of the answer are.

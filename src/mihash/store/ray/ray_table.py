@@ -397,7 +397,7 @@ class RayTable(Table):
         return dict(total) | {"log_parts": self._log.verify()}
 
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment: the coordinator's here, each shard's into the same folder on its node."""
+        """Write a consistent copy: the coordinator's here, each shard's into the same folder on its node."""
         self._check_writable()
         with self.database.lock:
             self.members.require(self._seen().lasts)

@@ -1,10 +1,10 @@
-"""A shard: a SQLite table on its node's disk that follows the coordinator's log, and answers for recent moments.
+"""A shard: a SQLite table on its node's disk that follows the coordinator's log, and answers from recent states.
 
 It does not import Ray, which runs it as an actor and starts it again when its process has died. Every call can be
 repeated: entries have numbers, and those that the shard has are skipped.
 
 A search names the last entry that it wants to see, and the version that was published there. The shard keeps the
-editions of recent moments for as long as a search may ask for them, so all shards answer for one moment.
+editions of recent states for as long as a search may ask for them, so all shards answer from the same state.
 
 A process serves the coordinator that has started it, and only once that one has claimed the shard under an epoch
 above all before. The claim is on the disk, so a coordinator that was superseded is refused by every later process.

@@ -156,14 +156,14 @@ class Answers:
             return count_items(connection, where)
 
     def _live(self, edition: Edition, where: Condition | None) -> tuple[Bitmap | None, bool]:
-        """Return which rows may be found, None for all, and whether some of them are gone meanwhile."""
+        """Return the live rows that match the filter, None for all, and whether items changed meanwhile."""
         if where is None:
             return edition.live, False
         matching = self._matching(edition, where)
         return matching, matching is None
 
     def _matching(self, edition: Edition, where: Condition) -> Bitmap | None:
-        """Return the rows that are not deleted and whose metadata matches; None if some are gone meanwhile.
+        """Return the rows that are not deleted and whose metadata matches; None if items changed meanwhile.
 
         While no metadata is changed, what is known of the first rows stays, and only those that came since are
         read.

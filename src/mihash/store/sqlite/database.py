@@ -166,7 +166,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Give this thread's reading connection inside one transaction: what is read is of one moment."""
+        """Give this thread's reading connection inside one transaction, which reads a consistent state."""
         reader = self._reader()
         with reader.lock, _translated(self.path, reading=True):
             connection = reader.connection
@@ -205,7 +205,7 @@ class Database:
         return True
 
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment to another folder; reads and writes continue meanwhile."""
+        """Write a consistent copy to another folder; reads and writes continue meanwhile."""
         target = folder / DATABASE
         try:
             make_folder(folder)
@@ -289,7 +289,9 @@ class Database:
     def check_writable(self) -> None:
         """Raise if the database was opened for reading only."""
         if self.read_only:
-            raise ReadOnly("This index was opened with read_only=True: it cannot be changed from here.")
+            raise ReadOnly(
+                "This index was opened with read_only=True: only a process that writes to it can do this."
+            )
 
     def _reader(self) -> "_Reader":
         self.check_open()

@@ -359,7 +359,7 @@ class SQLiteTable(Table):
         return verify(self.database, self.segments, edition, kind, self._count("n_features"), _CODES_SAMPLED)
 
     def backup(self, folder: Path) -> None:
-        """Write a copy of one moment to a new folder."""
+        """Write a consistent copy to a new folder."""
         self.database.backup(folder)
 
     # Loading and following
