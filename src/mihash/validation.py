@@ -387,6 +387,8 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     A column of vectors, as a table library returns it, becomes a matrix.
     """
+    if np.ma.is_masked(value):
+        raise InvalidInput(f"`{name}` has masked values: fill them, or leave these rows out.")
     try:
         raw = np.asarray(value)
         if raw.dtype == object and raw.ndim == 1 and len(raw) and isinstance(raw[0], np.ndarray):

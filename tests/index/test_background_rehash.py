@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import mihash
-from mihash.errors import PartialFailure, StoreError
+from mihash.errors import NotReady, PartialFailure, StoreError
 
 X = np.random.default_rng(0).standard_normal((300, 8))
 
 
-@pytest.mark.parametrize(("failure", "built"), [(PartialFailure, True), (StoreError, False)])
+@pytest.mark.parametrize(("failure", "built"), [(PartialFailure, True), (StoreError, False), (NotReady, False)])
 def test_a_build_that_lacked_shards_is_tried_again(tmp_path, monkeypatch, failure, built):
     monkeypatch.setattr("mihash.index.background_rehash._RETRY_S", 0.01)
     with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16) as index:
@@ -35,7 +35,10 @@ def test_a_build_that_lacked_shards_is_tried_again(tmp_path, monkeypatch, failur
         while index.version == before and time.monotonic() < until:
             time.sleep(0.02)
         assert (index.version > before) == built
-        assert index.wait()
+        assert index.wait(20)
+        index.rehash()  # the thread is there, whatever has failed
+        assert index.wait(20)
+        assert index.version > before
 
 
 def test_a_build_that_succeeds_clears_the_error_of_the_one_before(tmp_path, monkeypatch):
@@ -56,6 +59,26 @@ def test_a_build_that_succeeds_clears_the_error_of_the_one_before(tmp_path, monk
         assert index.wait(60)  # and does not raise
         assert index.version > before
         assert index.stats()["rehash_error"] is None
+
+
+def test_a_thread_that_could_not_start_is_started_again(tmp_path, monkeypatch):
+    with mihash.OnlineIndex.create(tmp_path / "index", n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        index._builder.stop()
+        index._builder._stopped, index._builder._thread = False, None
+        before, start = index.version, threading.Thread.start
+
+        def failing(_):
+            monkeypatch.setattr(threading.Thread, "start", start)
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", failing)
+        with pytest.raises(RuntimeError, match="new thread"):
+            index.rehash()
+        index.rehash()
+        assert index.wait(20)
+        assert index.version > before
 
 
 class WatchedLock:

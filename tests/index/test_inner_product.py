@@ -58,7 +58,11 @@ def test_codes_of_another_metric_find_fewer(index, tmp_path):
 def test_without_vectors_and_by_a_filter(index):
     assert index.search(QUERIES, rescore=0).measure == "margin"
     assert recall(index.search(QUERIES, k=K, rescore=0).keys) > 0.5
-    assert index.search(QUERIES, rescore=0, margins=False).measure == "hamming"
+    plain = index.search(QUERIES, k=N, rescore=0, margins=False)
+    assert plain.measure == "hamming"
+    codes = index.snapshot.encode(X)
+    apart = mihash.hamming(index.snapshot.encode(QUERIES), codes)
+    assert np.array_equal(np.take_along_axis(apart, plain.keys, axis=1), plain.distances)
     hits = index.search(QUERIES[:9], k=K, where={"even": True})
     true = np.argsort(-PRODUCTS[:9, ::2], axis=1, kind="stable")[:, :K] * 2
     assert recall(hits.keys, true) >= 0.95

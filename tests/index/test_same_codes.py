@@ -30,9 +30,34 @@ def test_the_first_and_those_that_tie_with_the_last_by_plain_loops():
         expected = ordered[:most]
         if len(expected) == most:
             expected += [i for i in ordered[most:] if sums[i] == sums[expected[-1]]][: max(0, tied - most)]
-        ((found, distances),) = by_margins(Reached([(ids, sums)], [sums]), most, tied)
+        apart = np.ones(n, dtype=np.int64)
+        ((found, distances),) = by_margins(Reached([(ids, apart)], [sums]), most, tied)
         assert found.tolist() == [ids[i] for i in expected]
         assert distances.tolist() == [sums[i] for i in expected]
+
+
+def test_codes_that_equal_the_query_come_first_by_plain_loops():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        n, most, tied = (int(each) for each in rng.integers(1, 30, 3))
+        sums, ids, apart = rng.standard_normal(n).astype(np.float32), np.arange(n), rng.integers(0, 3, n)
+        n_own = int((apart == 0).sum())
+        ordered = sorted(range(n), key=lambda i: (apart[i] > 0, sums[i]))
+        ((found, distances),) = by_margins(Reached([(ids, apart)], [sums]), most, tied)
+        assert len(found) >= min(n, max(most, min(n_own, tied)))
+        own = found[: min(n_own, len(found)) - 1].tolist()  # the last of these may tie with another
+        assert own == ordered[: len(own)]
+        assert (np.diff(distances) >= 0).all()
+
+
+def test_a_stored_vector_of_few_numbers_finds_its_item(tmp_path):
+    """Codes of more bits than numbers: the two bytes may say that others are nearer than the item itself."""
+    X = np.random.default_rng(0).standard_normal((20_000, 2)).astype(np.float32)
+    with mihash.open(tmp_path / "index") as index:
+        index.add(X)
+        index.wait()
+        hits = index.search(X[:2000], k=1)
+    assert (hits.distances == 0).all()  # without this, 3 % of them are not found
 
 
 @pytest.mark.parametrize("labels", [True, False])

@@ -504,3 +504,12 @@ def test_a_rule_of_the_loop_says_who_is_a_neighbour():
         system.feed(X)
         found.append(system.current.fingerprint)
     assert len(set(found)) == 3
+
+
+def test_hyperplanes_that_vanish_on_a_line_do_not_grow_without_bound():
+    """Whole numbers on a line: a hyperplane may come to lie on all of them, and its projections vanish."""
+    for seed in (2, 5, 7):  # each diverged, as projections that were rounding alone got a spread of one
+        X = np.random.default_rng(seed).integers(0, 5, (20_000, 1)).astype(np.float32)
+        system = mihash.OnlineHashing(MomentHash(64), mihash.PriceUpdate(), reservoir_size=2000)
+        system.feed(X)
+        assert np.isfinite(system.current.encode(X[:50])).all()

@@ -26,7 +26,7 @@ class Plug:
 
     def __init__(self, pool, n=1):
         self._pulled = threading.Event()
-        self._jobs = [pool.submit(self._pulled.wait) for _ in range(n)]
+        self._jobs = [pool.submit(lambda: self._pulled.wait(60)) for _ in range(n)]  # a test that fails ends
         time.sleep(0.1)
 
     def pull(self):

@@ -51,7 +51,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("service") / "log"
     command = [sys.executable, "-m", "mihash", "serve", "--demo", "--port", str(port)]
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=log.parent)
+        with _on_one_processor():
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=log.parent)
         try:
             url = f"http://127.0.0.1:{port}/"
             _wait_for(url + "v1/stats", process, log)

@@ -69,7 +69,7 @@ def test_what_was_accepted_is_finished(running):
         call = Caller(service).ready()
         call.post("/v1/items", {"vectors": X.tolist()})
         go_on = threading.Event()
-        service.service.writes.submit(go_on.wait)
+        service.service.writes.submit(lambda: go_on.wait(60))
         answers = []
         waiting = threading.Thread(target=lambda: answers.append(call.post("/v1/items", {"vectors": X.tolist()})))
         waiting.start()

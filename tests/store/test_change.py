@@ -28,6 +28,8 @@ def test_a_change_holds_what_was_given_checked():
     ("make", "error", "named"),
     [
         (lambda: Change.add(X[0]), InvalidInput, "two dimensions"),
+        (lambda: Change.add(np.ma.masked_less(X[:2], 0)), InvalidInput, "`X` has masked values"),
+        (lambda: Change.add(X[:2], {"a", "b"}), InvalidInput, "a set has no order"),
         (lambda: Change.add(X[:2] * np.inf), InvalidInput, "finite"),
         (lambda: Change.add(X[:2], ["a"]), InvalidInput, "2 keys"),
         (lambda: Change.add(X[:3], ["x", "y", "x"]), DuplicateKey, "The key 'x' is given twice"),

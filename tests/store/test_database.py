@@ -80,6 +80,8 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="Cannot make the folder"):
         Database.create(tmp_path / "file" / "index", {})
+    with pytest.raises(StoreError, match="file is a file; an index is a folder"):
+        Database.create(tmp_path / "file", {})
 
 
 def test_who_only_reads_cannot_write_and_leaves_no_file(folder, database):

@@ -204,7 +204,7 @@ def _parse_one(text: str) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(f"--where must be JSON, such as {example}; got {text!r} ({error}).") from error
         return found
-    parts = re.fullmatch(r"(?s)\s*([^=<>!]+?)\s*(=|!=|<=|>=|<|>)\s*(.*)", text)
+    parts = re.fullmatch(r"(?s)\s*([^=<>!]+?)\s*(=|!=|<=|>=|<|>)(?![=<>])\s*(.*)", text)
     if parts is None:
         raise InvalidInput(f"--where must be a JSON object, such as {example}; got {text!r}.")
     name, sign, value = parts.groups()

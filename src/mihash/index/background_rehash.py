@@ -49,11 +49,12 @@ class Builder:
         """Wake the thread: a version waits to be built."""
         with self._condition:
             self._asked = True
-            if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(
+            if not self._stopped and (self._thread is None or not self._thread.is_alive()):
+                thread = threading.Thread(
                     target=_work, args=(weakref.ref(self),), name="mihash-rehash", daemon=True
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread
             self._condition.notify_all()
 
     def pause(self) -> None:
@@ -104,8 +105,10 @@ class Builder:
                 number = None if self._paused else self._table.waiting()  # it may have been paused meanwhile
                 if number is not None and self._table.build(number, lambda: self._stopped):
                     self.error = None
-        except NotReady:
-            return False  # the table was closed
+        except NotReady as error:
+            if self._table.database.closed:
+                return False
+            self.error = error
         except PartialFailure as error:  # the version still waits: retry later
             self.error, self._retry_at = error, time.monotonic() + _RETRY_S
         except Exception as error:

@@ -41,6 +41,7 @@ def evaluate(table: Table, k: int, n_queries: int, rescore: int | None, seed: in
     """Take some items as queries, find their nearest others exactly, and count how many of them a search finds."""
     k = validation.integer("k", k, minimum=1)
     n_queries = validation.integer("n_queries", n_queries, minimum=1)
+    seed = validation.integer("seed", seed, minimum=0)
     if rescore is not None:
         rescore = validation.integer("rescore", rescore, minimum=1)
     edition = table.edition

@@ -16,6 +16,7 @@ _SHORT, _LONG = 32, 64  # bits: short codes stay as they are, long ones are turn
 _HALFWAY = 0.5
 _SHORTEST = 1e-3  # of the largest length of a column
 _LEAST = 1e-4  # of the largest eigenvalue of the products: what is smaller is rounding
+_VANISHED = np.float32(1e-4)  # of the unit spread: projections that cancel are rounding, and are not made larger
 
 
 class Planes(NamedTuple):
@@ -188,7 +189,8 @@ class Planes(NamedTuple):
             momentum_d = left * momentum_d + basis.precondition(pull)
             D = D + np.float32(correction * (1 - left) / (1 - _MOMENTUM)) * momentum_d * spread
             pull = np.zeros_like(pull)
-        M, D, c = M / spread, D / spread, c / spread
+        size: Matrix = np.where(spread > _VANISHED, spread, 1).astype(np.float32)
+        M, D, c = M / size, D / size, c / size
         weight = np.float32(min(1.0, max(4 / (k + 3), least_weight)))
         mean_m = M if k == 1 else self.mean_m + weight * (M - self.mean_m)
         mean_d = D if k == 1 else self.mean_d + weight * (D - self.mean_d)

@@ -51,9 +51,10 @@ class RandomRotation(OnlineLearner):
         parts: list[NDArray[np.float64]] = []
         with one_thread():
             for first in range(0, self.n_bits, n_features):
-                axes, upper = np.linalg.qr(rng.standard_normal((n_features, n_features)))
+                drawn = rng.standard_normal((n_features, n_features))[:, : self.n_bits - first]
+                axes, upper = np.linalg.qr(drawn)  # the first axes of a rotation follow from the first columns
                 signs = np.where(np.diag(upper) < 0, -1.0, 1.0)  # so that every rotation is as likely
-                parts.append((axes * signs)[:, : self.n_bits - first])
+                parts.append(axes * signs)
         self._W = np.concatenate(parts, axis=1).astype(np.float32)
 
     def learn(

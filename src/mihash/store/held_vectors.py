@@ -15,8 +15,8 @@ from .sqlite.segments import Segments
 if TYPE_CHECKING:
     from .edition import Edition
 
-MOST_NUMBERS = 1 << 23
-"""Of a table that may be measured to need all its vectors: 32 MiB, and up to twice that when it has grown."""
+MOST_NUMBERS = 1 << 25
+"""Of a table that may be measured to need all its vectors: 128 MiB, and up to twice that when it has grown."""
 
 EVERY = 2**31 - 1
 """What a choice of candidates has in place of their number, if all vectors are compared in memory."""

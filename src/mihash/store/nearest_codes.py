@@ -65,13 +65,14 @@ def _n_ranked(edition: Edition, question: Question, by_product: bool) -> int:
 
 def reached(edition: Edition, question: Question, live: Bitmap | None, by_product: bool = False) -> Reached:
     """Return the rows of the nearest codes to each query, with sums of margins where these rank them."""
-    by_product = by_product and question.radius is None
+    ranked = question.by_margins(edition.mapping)
+    is_plain = question.radius is not None or (question.rescore == 0 and not ranked)
+    by_product = by_product and not is_plain  # Hamming distances are those of the codes that `encode` returns
     mapping = edition.mapping.for_products if by_product else edition.mapping
     queries = as_columns(mapping.encode_rows(question.queries))
     how = live, question.method, question.n_threads
     if question.radius is not None:
         return Reached(edition.searcher.within(queries, edition.columns, question.radius, *how))
-    ranked = question.by_margins(edition.mapping)
     k = _n_ranked(edition, question, by_product)
     rows, distances = edition.searcher.nearest(queries, edition.columns, k, *how)
     found: Found = list(zip(rows, distances, strict=True))
@@ -87,19 +88,31 @@ def reached(edition: Edition, question: Question, live: Bitmap | None, by_produc
 def by_margins(near: Reached, most: int | None, tied: int = 0) -> Found:
     """Return of each query's codes the first ``most`` by (sum of margins, age), and more that tie with the last.
 
-    There are at most ``tied`` together with these. Otherwise the older of many items with one code always win, and
-    an item is not found by its own vector.
+    Codes that equal the query's come first, whatever the two bytes say of them, and all of them are returned.
+    Otherwise an item is not always found by its own vector. There are at most ``tied`` codes together with these.
 
     Examples
     --------
-    >>> ids, sums = np.arange(5), np.array([0, 0.5, 0, 0, 0], dtype=np.float32)
-    >>> [by_margins(Reached([(ids, sums)], [sums]), 2, tied)[0][0].tolist() for tied in (0, 3, 9)]
+    >>> ids, distances = np.arange(5), np.array([0, 1, 0, 0, 0])
+    >>> near = Reached([(ids, distances)], [np.array([0, 0.5, 0, 0, 0], dtype=np.float32)])
+    >>> [by_margins(near, 2, tied)[0][0].tolist() for tied in (0, 3, 9)]
     [[0, 2], [0, 2, 3], [0, 2, 3, 4]]
     """
     found: Found = []
-    for (ids, _), sums in zip(near.by_codes, near.sums or (), strict=True):
+    for (ids, distances), estimated in zip(near.by_codes, near.sums or (), strict=True):
+        own = distances == 0
+        sums = _own_first(estimated, own)
         order = first_by(sums, ids, most)
         if most is not None and len(order) == most < tied:
-            order = first_by(sums, ids, min(int((sums <= sums[order[-1]]).sum()), tied))
+            n_tied = max(int((sums <= sums[order[-1]]).sum()), int(own.sum()))
+            order = first_by(sums, ids, min(n_tied, tied))
         found.append((ids[order], sums[order]))
     return found
+
+
+def _own_first(sums: NDArray[np.float32], own: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return sums lowered together for codes that equal the query's, so that they are not above the others."""
+    if not own.any() or own.all():
+        return sums
+    excess = sums[own].max() - sums[~own].min()
+    return np.where(own, sums - excess, sums) if excess > 0 else sums

@@ -14,7 +14,7 @@ Codes that were learned from labels bring items of one class together, not those
 vectors would undo that. So with labels the number is fixed, unless the caller names a recall. Many items may then
 have the same code. If some of these are candidates, all are, up to 4,000: a stored vector finds its item.
 
-If no choice reaches the target, a table of up to eight million numbers is searched exactly: its vectors are held
+If no choice reaches the target, a table of up to 33 million numbers is searched exactly: its vectors are held
 in memory, which is faster than looking up thousands of them.
 
 For inner products, queries seldom resemble the items, so a measurement with items is not enough: a minimum number

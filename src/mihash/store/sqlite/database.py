@@ -101,6 +101,8 @@ class Database:
         """Make the folder and an empty database in it; all of it or nothing."""
         folder = folder.absolute()
         path = folder / DATABASE
+        if folder.exists() and not folder.is_dir():
+            raise StoreError(f"{folder} is a file; an index is a folder. Choose another path.")
         try:
             make_folder(folder)
             others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, LOCK))]
@@ -278,6 +280,11 @@ class Database:
         """Free the lock of an index that was dropped without `close`."""
         with suppress(Exception):
             self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
 
     def check_open(self) -> None:
         """Raise if the database was closed."""
