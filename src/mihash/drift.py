@@ -247,6 +247,13 @@ class DriftWatch:
         self._waited = state["waited"]
 
 
+def as_watch(drift: DriftWatch | bool | None) -> DriftWatch | None:
+    """Return the drift watch for a value of `drift`: a `DriftWatch`, True, False or None."""
+    if not isinstance(drift, DriftWatch | bool | None):
+        raise InvalidInput(f"`drift` must be a DriftWatch, True or False; got {drift!r:.80}.")
+    return DriftWatch() if drift is True else drift or None
+
+
 def _losing(classes: Sequence[int], names: Sequence[str]) -> str:
     """Return the clause that names the classes about which the codes have lost most, by name where they have one.
 

@@ -306,8 +306,8 @@ def test_online_hashing_takes_a_watch_and_saves_it(tmp_path):
     assert second.history() == whole.history()
     assert second.current == whole.current
     assert second.trigger.missed == whole.trigger.missed
-    with pytest.raises(mihash.errors.InvalidInput, match="`drift` must be DriftWatch"):
-        mihash.OnlineHashing(mihash.online.LSH(8), drift=True)
+    with pytest.raises(mihash.errors.InvalidInput, match="`drift` must be a DriftWatch"):
+        mihash.OnlineHashing(mihash.online.LSH(8), drift=7)
 
 
 def test_an_alarm_names_classes_that_are_strings():

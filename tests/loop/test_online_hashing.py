@@ -178,7 +178,6 @@ def test_search_before_anything_is_fed():
 BAD = [
     ("NaN", [[np.nan] * 12], [0]),
     ("infinity", [[np.inf] * 12], [0]),
-    ("empty", np.zeros((0, 12)), []),
     ("three dimensions", X[None, :2], [0, 1]),
     ("wrong width", X[:2, :5], [0, 1]),
     ("labels of another length", X[:3], [0, 1]),
@@ -253,7 +252,7 @@ def test_the_table_and_the_stream_have_one_dimension():
     [
         ({"reservoir_size": 1}, "reservoir_size"),
         ({"reservoir_size": "big"}, "reservoir_size"),
-        ({"trigger": "always"}, "`trigger` must be"),
+        ({"trigger": 7}, "`trigger` must be"),
         ({"table": "x"}, "`table` must be"),
         ({"neighbors": np.eye(3)}, "`neighbors` must be"),
         ({"neighbors": -1.0}, "`neighbors` must be"),
@@ -266,9 +265,33 @@ def test_bad_options(options, message):
         mihash.OnlineHashing(mihash.online.LSH(8), **options)
 
 
-def test_a_name_is_not_a_learner():
-    with pytest.raises(InvalidInput, match="`learner` must be an online learner"):
-        mihash.OnlineHashing("mihash")
+def test_learner_trigger_and_watch_by_name_as_in_an_index():
+    made = mihash.online.MIHash(seed=3), mihash.FixedRate(), mihash.DriftWatch()
+    systems = [
+        mihash.OnlineHashing(learner, trigger, 200, drift=drift, seed=3)
+        for learner, trigger, drift in (made, ("mihash", "fixedrate", True))
+    ]
+    for system in systems:
+        system.feed(X, y)
+    assert systems[0].current == systems[1].current
+    assert systems[0].history() == systems[1].history()
+    assert mihash.OnlineHashing("lsh", drift=False).drift is None
+    for wrong, error in ((7, InvalidInput), ("nothing", UnknownName)):
+        with pytest.raises(error, match=r"learner"):
+            mihash.OnlineHashing(wrong)
+        with pytest.raises(error, match=r"trigger"):
+            mihash.OnlineHashing("lsh", wrong)
+
+
+def test_of_no_rows_nothing_is_learned():
+    system = loop()
+    system.feed(np.zeros((0, 12)), [])
+    assert (system.seen, system.updates) == (0, 0)
+    system.feed(X[:100], y[:100])
+    system.feed(np.zeros((0, 12)))
+    assert system.seen == 100
+    with pytest.raises(InvalidInput, match="features"):
+        system.feed(np.zeros((0, 5)))
 
 
 def test_one_class_so_far_is_no_error():

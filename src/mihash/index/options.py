@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ParamSpec, Self, TypedDict, TypeVar
 
 from .. import validation
-from ..drift import DriftWatch
+from ..drift import DriftWatch, as_watch
 from ..errors import CorruptStore, InvalidInput
 from ..loop.learning_loop import Loop
 from ..mapping import HashMapping
@@ -67,13 +67,6 @@ def default_trigger(interval: int = 100) -> PriceUpdate:
 def _earlier_trigger(interval: int) -> TriggerUpdate:
     """Return the default of earlier indexes, 2 % of the table's quality; their options do not name it."""
     return TriggerUpdate(RELATIVE_THETA, interval, relative=True)
-
-
-def as_watch(drift: DriftWatch | bool | None) -> DriftWatch | None:
-    """Return the drift watch for a value of `drift`: a `DriftWatch`, True, False or None."""
-    if not isinstance(drift, DriftWatch | bool | None):
-        raise InvalidInput(f"`drift` must be a DriftWatch, True or False; got {drift!r:.80}.")
-    return DriftWatch() if drift is True else drift or None
 
 
 class RareOptions(TypedDict, total=False):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from .. import state as saved
 from .. import validation
-from ..drift import DriftWatch
+from ..drift import DriftWatch, as_watch
 from ..errors import CorruptStore, InvalidInput, MIHashError, NotReady, Renamed
 from ..label_names import LabelNames
 from ..mapping import HashMapping
@@ -24,7 +24,7 @@ from ..online import OnlineLearner, learner_class
 from ..reservoir import Reservoir
 from ..store.memory import MemoryTable
 from ..store.question import Hits, Question
-from ..trigger import Decision, Trigger, TriggerUpdate, trigger_from_state, trigger_state
+from ..trigger import Decision, Trigger, TriggerUpdate, as_trigger, trigger_from_state, trigger_state
 from .decisions import Check
 from .learning_loop import Loop
 
@@ -68,17 +68,18 @@ class OnlineHashing:
     Parameters
     ----------
     learner
-        An online hashing method of `mihash.online`; `feed` moves it.
+        An online hashing method of `mihash.online`, or the name of one, such as ``"momenthash"``, for 32 bits.
     trigger
-        When to update the table: `TriggerUpdate`, `PriceUpdate` or `FixedRate`; None: only when `rehash` is
-        called.
+        When to update the table: `TriggerUpdate`, `PriceUpdate` or `FixedRate`, or one of these names; None: only
+        when `rehash` is called.
     reservoir_size
         How many examples of the stream are sampled, at least 2; the paper uses 5 % of the stream.
     table
         Where codes are kept; a new `MemoryTable` by default.
     drift
-        A `DriftWatch`, which detects changes of the stream. At an alarm the sample and the learner follow the
-        change; `history` lists the alarm. None detects no changes, as in the paper.
+        A `DriftWatch`, or True for the usual one, which detects changes of the stream. At an alarm the sample and
+        the learner follow the change; `history` lists the alarm. None or False detects no changes, as in the
+        paper.
     seed
         Seeds the reservoir.
     neighbors
@@ -109,30 +110,33 @@ class OnlineHashing:
 
     def __init__(
         self,
-        learner: OnlineLearner,
-        trigger: Trigger | None = TriggerUpdate(),  # noqa: B008 -- frozen
+        learner: OnlineLearner | str,
+        trigger: Trigger | str | None = TriggerUpdate(),  # noqa: B008 -- frozen
         reservoir_size: int = 1000,
         table: HashTable | None = None,
-        drift: DriftWatch | None = None,
+        drift: DriftWatch | bool | None = None,
         *,
         seed: int = 0,
         neighbors: Neighborhood | float | None = None,
     ) -> None:
+        if isinstance(learner, str):
+            learner = learner_class(learner)(n_bits=32, seed=seed)
         if not isinstance(learner, OnlineLearner):
-            raise InvalidInput(f"`learner` must be an online learner, such as online.MIHash(); got {learner!r}.")
+            raise InvalidInput(
+                f"`learner` must be an online learner or its name, such as online.MIHash(); got {learner!r}."
+            )
+        trigger = as_trigger(trigger) if isinstance(trigger, str) else trigger
         if not isinstance(trigger, Trigger | None):
             raise InvalidInput(
                 f"`trigger` must be TriggerUpdate(), PriceUpdate(), FixedRate() or None; got {trigger!r}."
             )
-        if not isinstance(drift, DriftWatch | None):
-            raise InvalidInput(f"`drift` must be DriftWatch() or None; got {drift!r}.")
         if table is not None and not all(hasattr(table, name) for name in ("add", "rebuild", "search", "mapping")):
             raise InvalidInput(f"`table` must be a hash table, such as MemoryTable(); got {table!r}.")
         if table is not None and len(table) and table.n_features is None:
             raise InvalidInput("`table` must hold vectors: codes alone cannot be recomputed.")
         self.table: HashTable = MemoryTable() if table is None else table
         size = validation.integer("reservoir_size", reservoir_size, minimum=2)
-        self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger], drift=drift)
+        self._loop = Loop(learner, Reservoir(size, seed, neighbors=neighbors), [trigger], drift=as_watch(drift))
         learner.belong()
         self._updates, self._version = 0, -1
         self._history: deque[Check] = deque(maxlen=_HISTORY)
@@ -198,7 +202,7 @@ class OnlineHashing:
         Parameters
         ----------
         X
-            Feature vectors (n, d), any number at a time, or one vector (d,).
+            Feature vectors (n, d), any number at a time, or one vector (d,). Of no rows nothing is learned.
         y
             Class labels (n,) as integers or strings, a 0/1 matrix (n, classes), or None; one label for one vector.
             The kind of the first labels is the kind of all. Later some may be missing: None, NaN, pandas' NA,
@@ -210,7 +214,10 @@ class OnlineHashing:
         continues with them: do not feed them again.
         """
         rows, targets = validation.as_rows("X", X, y)
-        vectors = validation.features("X", rows, self._loop.learner.n_features or self.table.n_features)
+        known = self._loop.learner.n_features or self.table.n_features
+        vectors = validation.features("X", rows, known, allow_empty=True)
+        if not len(vectors):
+            return
         before = self._loop.labels
         if targets is None and before is not None:
             targets = [None] * len(vectors)

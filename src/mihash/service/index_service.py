@@ -13,13 +13,13 @@ from ..errors import InvalidInput, ReadOnly
 from ..index.online_index import OnlineIndex
 from ..stopwatch import Stopwatch
 from ..store.sqlite.database import DATABASE
+from .body_receiver import BodyReceiver
 from .cors import Cors
 from .events import EventFeed
 from .inline_searches import InlineSearches
 from .limits import Limits
 from .metrics import Metrics
 from .problems import Problem, busy
-from .request_bodies import BodyReceiver
 from .thread_pools import ThreadPool
 
 Result = TypeVar("Result")

@@ -16,11 +16,11 @@ from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key, readings, stored_keys
 from ..store.metadata import EncodedMetadata, encode_metadata
+from .body_receiver import ANY, FLOATS, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .index_service import Service, service_of
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import ANY, FLOATS, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .responses import respond, to_json
 from .schemas import (
     Added,

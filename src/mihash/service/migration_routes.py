@@ -10,12 +10,12 @@ from ..errors import NotReady
 from ..index.migration import Migration
 from ..index.migration import Progress as ProgressRecord
 from ..index.online_index import OnlineIndex
+from .body_receiver import vectors_of
 from .index_service import Service, service_of
 from .item_routes import check_rows
 from .openapi import body_of, route_responses
 from .problems import invalid
 from .record_schemas import record_schema
-from .request_bodies import vectors_of
 from .responses import respond
 from .schemas import CutOverBody, MigrationBody, MigrationItemsBody
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from .. import __version__
-from .request_bodies import FLOATS, JSON, NPY
+from .body_receiver import FLOATS, JSON, NPY
 from .schemas import (
     CountBody,
     CutOverBody,

@@ -13,13 +13,13 @@ from ..index.online_index import OnlineIndex
 from ..index.unknown_fields import without_warnings
 from ..store.filters import compile_filter
 from ..store.keys import Key
+from .body_receiver import ANY, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .index_service import Service, service_of
 from .inline_searches import MOST_K
 from .item_routes import check_width
 from .limits import Limits
 from .openapi import body_of, route_responses
 from .problems import invalid
-from .request_bodies import ANY, JSON, media_type, parse_filter, parse_vectors, vectors_of
 from .responses import numbers_to_json, respond, to_json
 from .schemas import Found, SearchBody, SearchOptions, SearchQuery
 
