@@ -29,7 +29,8 @@ def test_a_change_holds_what_was_given_checked():
     [
         (lambda: Change.add(X[0]), InvalidInput, "two dimensions"),
         (lambda: Change.add(np.ma.masked_less(X[:2], 0)), InvalidInput, "`X` has masked values"),
-        (lambda: Change.add(X[:2], {"a", "b"}), InvalidInput, "a set has no order"),
+        (lambda: Change.add(X[:2], {"a", "b"}), InvalidInput, "in place of a set"),
+        (lambda: Change.update({"a", "b"}, metadata=[{}, {}]), InvalidInput, "in place of a set"),
         (lambda: Change.add(X[:2] * np.inf), InvalidInput, "finite"),
         (lambda: Change.add(X[:2], ["a"]), InvalidInput, "2 keys"),
         (lambda: Change.add(X[:3], ["x", "y", "x"]), DuplicateKey, "The key 'x' is given twice"),
@@ -44,6 +45,13 @@ def test_a_change_holds_what_was_given_checked():
 def test_what_is_no_change(make, error, named):
     with pytest.raises(error, match=named):
         make()
+
+
+def test_keys_in_any_order_can_be_deleted_and_those_of_a_dictionary_are_in_order(table):
+    table.write(Change.add(X[:3], dict.fromkeys("abc").keys()))
+    table.write(Change.delete({"a", "c"}))
+    assert np.array_equal(table.get("b").vector, X[1])
+    assert len(table) == 1
 
 
 def test_a_change_is_not_checked_again(table, monkeypatch):

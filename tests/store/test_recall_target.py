@@ -1,8 +1,10 @@
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import mihash
 from mihash.mapping import LinearMapping
 from mihash.store.candidate_choice import Choice
 from mihash.store.change import Change
@@ -268,3 +270,22 @@ def test_a_recall_of_the_default_or_more_reads_no_fewer_candidates(table):
     assert default >= 100
     for recall in (0.95, 0.97, 0.99):
         assert table.target.choice(10, recall).rescore >= default
+
+
+def test_a_table_that_is_searched_exactly_stays_so_while_it_is_measured_again(tmp_path, monkeypatch):
+    """Else every rehash and every alarm would let searches miss what codes do not find, for a while."""
+    monkeypatch.setattr("mihash.store.recall_target._AT_ONCE", 1)  # all is measured in the background
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 24)).astype(np.float32)
+    X[:, 0] = np.sort(rng.uniform(0, 20_000, 20_000))
+    with mihash.open(tmp_path / "index", n_bits=16) as index:
+        index.add(X)
+        index.wait()
+        target = index._table.target
+        assert target.known().rescore == EVERY
+        measured, held_up = target._measured, threading.Event()
+        monkeypatch.setattr(target, "_measured", lambda *about: (held_up.wait(60), measured(*about))[1])
+        target.expire()
+        assert target.choice(10).rescore == EVERY
+        held_up.set()
+        assert target.wait(60)

@@ -204,13 +204,13 @@ def _parse_one(text: str) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInput(f"--where must be JSON, such as {example}; got {text!r} ({error}).") from error
         return found
-    parts = re.fullmatch(r"(?s)\s*([^=<>!]+?)\s*(=|!=|<=|>=|<|>)(?![=<>])\s*(.*)", text)
+    parts = re.fullmatch(r"(?s)\s*([^=<>!]+?)\s*(==|!=|<=|>=|=|<(?![<>=])|>(?![<>=]))\s*(.*)", text)
     if parts is None:
         raise InvalidInput(f"--where must be a JSON object, such as {example}; got {text!r}.")
     name, sign, value = parts.groups()
     name = f"${name}" if name.startswith("$") else name
     operand = _parse_value(value)
-    return {name: operand} if sign == "=" else {name: {sign: operand}}
+    return {name: operand} if sign in ("=", "==") else {name: {sign: operand}}
 
 
 def _parse_value(text: str) -> Any:

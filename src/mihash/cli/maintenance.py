@@ -28,8 +28,8 @@ def stats(path: Folder, as_json: AsJSON = False, ray: Ray = None) -> None:
         return
     shards = found.pop("shards", None)
     found |= {"trigger": options.trigger, "drift watch": options.drift, "reservoir size": options.reservoir_size}
-    settings = (f"{name}={value}" for name, value in options.parameters.items())
-    found |= {"seed": options.seed, f"{options.learner} with": ", ".join(settings)}
+    settings = ", ".join(f"{name}={value}" for name, value in options.parameters.items())
+    found |= {"seed": options.seed} | ({f"{options.learner} with": settings} if settings else {})
     rows = [(name.removeprefix("n_").replace("_", " "), _cell(name, value)) for name, value in found.items()]
     table({str(path): "left", "": "left"}, rows)
     if shards:

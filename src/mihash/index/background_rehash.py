@@ -49,13 +49,15 @@ class Builder:
         """Wake the thread: a version waits to be built."""
         with self._condition:
             self._asked = True
-            if not self._stopped and (self._thread is None or not self._thread.is_alive()):
-                thread = threading.Thread(
-                    target=_work, args=(weakref.ref(self),), name="mihash-rehash", daemon=True
-                )
-                thread.start()
-                self._thread = thread
+            self._begin()
             self._condition.notify_all()
+
+    def _begin(self) -> None:
+        """Start the thread, unless it runs; the lock is held."""
+        if not self._stopped and (self._thread is None or not self._thread.is_alive()):
+            thread = threading.Thread(target=_work, args=(weakref.ref(self),), name="mihash-rehash", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def pause(self) -> None:
         """Build nothing until `resume`; a running build is finished."""
@@ -71,6 +73,8 @@ class Builder:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is left to build; return False after a timeout, and raise the error of a build."""
         with self._condition:
+            if self._asked:
+                self._begin()  # the system may have given no thread before
             done = self._condition.wait_for(self._is_done, timeout)
             error, self.error = self.error, None
         if error is not None:

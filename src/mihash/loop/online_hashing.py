@@ -11,6 +11,7 @@ from collections import deque
 from math import nan
 from typing import Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import state as saved
@@ -214,9 +215,11 @@ class OnlineHashing:
         continues with them: do not feed them again.
         """
         rows, targets = validation.as_rows("X", X, y)
-        known = self._loop.learner.n_features or self.table.n_features
+        known = None if np.shape(rows) == (0, 1) else self._loop.learner.n_features or self.table.n_features
         vectors = validation.features("X", rows, known, allow_empty=True)
         if not len(vectors):
+            if targets is not None and np.size(targets):
+                raise InvalidInput("`y` must have one label for each row, and `X` has no rows.")
             return
         before = self._loop.labels
         if targets is None and before is not None:

@@ -140,7 +140,8 @@ class Change:
             raise InvalidInput("Give exactly one of `keys` and `where`: it names the items to delete.")
         if where is not None:
             return cls("delete", None, _NOTHING, where=compile_filter(where))
-        return cls("delete", list(dict.fromkeys(as_keys(keys))), _NOTHING)  # type: ignore[arg-type]
+        names: Any = list(keys) if isinstance(keys, set | frozenset) else keys  # in any order
+        return cls("delete", list(dict.fromkeys(as_keys(names))), _NOTHING)
 
 
 def _named(keys: ArrayLike | Key, n: int) -> list[Key]:

@@ -26,6 +26,17 @@ _SCORES = 1 << 22  # of queries and rows that are compared at a time
 _ROWS = 1 << 20
 
 
+def n_held(n_rows: int, n_features: int) -> int:
+    """Return how many numbers of four bytes the rows take in memory, with the number and the length of each.
+
+    Examples
+    --------
+    >>> n_held(1000, 128)
+    132000
+    """
+    return n_rows * (n_features + 4)
+
+
 class HeldVectors:
     """Reads all vectors of a table once, and those that come later when they are needed.
 

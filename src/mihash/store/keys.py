@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -25,8 +25,8 @@ def as_keys(keys: ArrayLike | Key, n: int | None = None) -> list[Key]:
     """
     if isinstance(keys, bytes | bytearray | memoryview):
         raise InvalidInput(f"A key must be a string or a whole number of 64 bits; got {keys!r:.80}.")
-    if n is not None and isinstance(keys, Set):
-        raise InvalidInput("`keys` must be in the order of the rows: give a list, because a set has no order.")
+    if isinstance(keys, set | frozenset):
+        raise InvalidInput("`keys` must have an order: give a list in place of a set.")
     values: Any = keys.tolist() if isinstance(keys, np.ndarray) else keys
     if n is None and (isinstance(values, str) or not isinstance(values, Iterable)):
         values = [values]

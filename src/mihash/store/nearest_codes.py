@@ -88,8 +88,8 @@ def reached(edition: Edition, question: Question, live: Bitmap | None, by_produc
 def by_margins(near: Reached, most: int | None, tied: int = 0) -> Found:
     """Return of each query's codes the first ``most`` by (sum of margins, age), and more that tie with the last.
 
-    Codes that equal the query's come first, whatever the two bytes say of them, and all of them are returned.
-    Otherwise an item is not always found by its own vector. There are at most ``tied`` codes together with these.
+    Behind them come the other codes that equal the query's, whatever the two bytes say of them. Otherwise an item
+    is not always found by its own vector. There are at most ``tied`` codes together with these.
 
     Examples
     --------
@@ -99,20 +99,11 @@ def by_margins(near: Reached, most: int | None, tied: int = 0) -> Found:
     [[0, 2], [0, 2, 3], [0, 2, 3, 4]]
     """
     found: Found = []
-    for (ids, distances), estimated in zip(near.by_codes, near.sums or (), strict=True):
-        own = distances == 0
-        sums = _own_first(estimated, own)
+    for (ids, distances), sums in zip(near.by_codes, near.sums or (), strict=True):
         order = first_by(sums, ids, most)
         if most is not None and len(order) == most < tied:
-            n_tied = max(int((sums <= sums[order[-1]]).sum()), int(own.sum()))
-            order = first_by(sums, ids, min(n_tied, tied))
+            order = first_by(sums, ids, min(int((sums <= sums[order[-1]]).sum()), tied))
+            own = np.setdiff1d(np.flatnonzero(distances == 0), order)
+            order = np.concatenate([order, own[first_by(sums[own], ids[own], tied - len(order))]])
         found.append((ids[order], sums[order]))
     return found
-
-
-def _own_first(sums: NDArray[np.float32], own: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return sums lowered together for codes that equal the query's, so that they are not above the others."""
-    if not own.any() or own.all():
-        return sums
-    excess = sums[own].max() - sums[~own].min()
-    return np.where(own, sums - excess, sums) if excess > 0 else sums

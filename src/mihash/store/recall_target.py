@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from ..errors import MIHashError
 from ..search import reach
 from .candidate_choice import LOOKUP, Choice, Trial
-from .held_vectors import EVERY, MOST_NUMBERS
+from .held_vectors import EVERY, MOST_NUMBERS, n_held
 from .question import Question
 from .rescoring import PRODUCT
 from .sqlite.settings import write_settings
@@ -182,6 +182,9 @@ class RecallTarget:
         if wait or not self._is_large(edition):
             return measure()
         self._in_background(measure)
+        _, before = self._choices.get(name, (_NEVER, None))
+        if before is not None and before.rescore == EVERY and self._can_hold(edition):
+            return before
         known = [each for (*_, by_margins), (_, each) in list(self._choices.items()) if by_margins == name[2]]
         safe = min(most, max([few, _SAFE, *(each.rescore for each in known)]))
         return Choice(safe, None, max([_SAFE_RANKED, *(each.n_ranked or 0 for each in known)]))
@@ -231,7 +234,7 @@ class RecallTarget:
     def _can_hold(self, edition: "Edition | Published") -> bool:
         """Tell whether all vectors may be held in memory, those of deleted rows too."""
         n_rows = edition.n_items + edition.n_dead
-        return self.holds and n_rows * (self._table.n_features or 0) <= MOST_NUMBERS and not self._on_ray
+        return self.holds and n_held(n_rows, self._table.n_features or 0) <= MOST_NUMBERS and not self._on_ray
 
     @property
     def _on_ray(self) -> bool:

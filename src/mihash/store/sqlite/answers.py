@@ -13,7 +13,7 @@ from ...search import Bitmap, as_bitmap, as_mask
 from ...search.columns import n_live
 from ..edition import Edition
 from ..filters import Condition
-from ..held_vectors import MOST_NUMBERS, HeldVectors
+from ..held_vectors import MOST_NUMBERS, HeldVectors, n_held
 from ..keys import key_array, key_dtype
 from ..nearest_codes import Reached, candidates, reached
 from ..question import Found, Nearest, Question
@@ -73,7 +73,7 @@ class Answers:
         """Tell whether to answer from vectors in memory; look up candidates if the table is too large now."""
         if not question.compares_all:
             return False, question
-        if edition.n * question.queries.shape[1] <= 2 * MOST_NUMBERS:  # it has grown since the choice
+        if n_held(edition.n, question.queries.shape[1]) <= 2 * MOST_NUMBERS:  # it has grown since the choice
             return True, question
         self.free()
         return False, replace(question, rescore=most_candidates(edition.n_items))

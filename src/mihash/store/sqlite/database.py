@@ -101,9 +101,9 @@ class Database:
         """Make the folder and an empty database in it; all of it or nothing."""
         folder = folder.absolute()
         path = folder / DATABASE
-        if folder.exists() and not folder.is_dir():
-            raise StoreError(f"{folder} is a file; an index is a folder. Choose another path.")
         try:
+            if folder.is_file():
+                raise StoreError(f"{folder} is a file; an index is a folder. Choose another path.")
             make_folder(folder)
             others = [each.name for each in folder.iterdir() if not each.name.startswith((DATABASE, LOCK))]
         except OSError as error:
