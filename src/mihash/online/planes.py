@@ -216,7 +216,7 @@ def turned_apart(W: Matrix) -> Matrix:
     0.41
     """
     power = 1 - (1 - _HALFWAY) * min(max((W.shape[1] - _SHORT) / (_LONG - _SHORT), 0.0), 1.0)
-    if power == 1:
+    if power == 1 or len(W) == 1:  # SciPy 1.13 cannot decompose a matrix of one number
         return W
     sizes = np.sqrt(np.einsum("ij,ij->j", W, W))
     columns: Matrix = (W / np.where(sizes > 0, sizes, 1)).astype(np.float32)
