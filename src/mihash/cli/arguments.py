@@ -11,7 +11,7 @@ import typer
 from .output import note
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from ..index.online_index import OnlineIndex
     from ..io.readers import Columns, Source
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-def refuse(context: typer.Context, options: "Mapping[str, str]", why: str) -> None:
-    """Raise if one of the options, by the names of their parameters, was given: it would have no effect."""
+def refuse(context: typer.Context, parameters: "Collection[str]", why: str) -> None:
+    """Raise if one of these parameters of a command was given: it would have no effect."""
     from ..errors import InvalidInput
 
-    for parameter, option in options.items():
-        source = context.get_parameter_source(parameter)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InvalidInput(f"{option} {why}")
+    for each in context.command.params:
+        source = context.get_parameter_source(str(each.name))
+        if each.name in parameters and source is not None and source.name == "COMMANDLINE":
+            name = each.opts[0] if each.param_type_name == "option" else str(each.metavar)
+            raise InvalidInput(f"{name} {why}")
 
 
 Folder = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of the index.", show_default=False)]

@@ -26,15 +26,8 @@ _CHUNK_ROWS = 4096
 _ENCODED = 50
 _QUERIES, _SINGLE_QUERIES = 1000, 50
 _MAX_ROWS, _MAX_S = 1e15, 1e12
-_RANDOM_ONLY = {"rows": "--rows", "features": "--features", "bits": "--bits", "learner": "--learner"}
-_RUNBOOK_ONLY = {
-    "data": "DATA",
-    "queries": "--queries",
-    "steps": "--steps",
-    "most": "--max-rows",
-    "only": "--only",
-    "vector_format": "--format",
-}
+_RANDOM_ONLY = ("rows", "features", "bits", "learner")  # parameters of `bench`
+_RUNBOOK_ONLY = ("data", "queries", "steps", "most", "only", "vector_format")
 
 
 class _Measure(NamedTuple):
@@ -97,7 +90,7 @@ def bench(
         refuse(
             context,
             _RANDOM_ONLY,
-            "is an option of the measurement with random vectors: leave out it or --runbook.",
+            "is an option of the measurement with random vectors: leave it or --runbook out.",
         )
         play_runbook(runbook, data, queries, vector_format, RunbookOptions(steps, most, only, seed, as_json))
         return

@@ -96,14 +96,13 @@ def search(
 
     Distances are those of the vectors. With --rescore 0 they are sums of the query's margins over the bits that
     differ, or estimates made from them. With --radius, or --rescore 0 --no-margins, they are Hamming distances of
-    codes. Queries from a file are named by its
-    keys, or numbered from 0.
+    codes. Queries from a file are named by its keys, or numbered from 0.
     """
     from ..io.readers import Columns
 
     if query is None:
-        files_only = {"column": "--column", "file_format": "--format", "headless": "--no-header"}
-        refuse(context, files_only, "describes a file of queries: give a FILE, or leave it out.")
+        of_files = ("column", "file_format", "headless")
+        refuse(context, of_files, "describes a file of queries: give a FILE, or leave it out.")
     columns = Columns(column, header=not headless, called={**OPTIONS, "vector": "--column"})
     if query == STDIN and file_format is None:
         file_format = "csv"

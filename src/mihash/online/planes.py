@@ -16,7 +16,7 @@ _SHORT, _LONG = 32, 64  # bits: short codes stay as they are, long ones are turn
 _HALFWAY = 0.5
 _SHORTEST = 1e-3  # of the largest length of a column
 _LEAST = 1e-4  # of the largest eigenvalue of the products: what is smaller is rounding
-_VANISHED = np.float32(1e-4)  # of the unit spread: what is left is rounding, and made larger would overflow
+_VANISHED = np.float32(1e-4)  # of the unit spread: below it projections are rounding, which is not scaled up
 
 
 class Planes(NamedTuple):

@@ -184,7 +184,7 @@ class RecallTarget:
         self._in_background(measure)
         _, before = self._choices.get(name, (_NEVER, None))
         if before is not None and before.rescore == EVERY and self._can_hold(edition):
-            return before
+            return before  # by codes it would find less until the measurement ends
         known = [each for (*_, by_margins), (_, each) in list(self._choices.items()) if by_margins == name[2]]
         safe = min(most, max([few, _SAFE, *(each.rescore for each in known)]))
         return Choice(safe, None, max([_SAFE_RANKED, *(each.n_ranked or 0 for each in known)]))
